@@ -81,7 +81,7 @@ class PlainFit:
     values: Array
 
     @staticmethod
-    def of(bodies: Model, logs: Sequence[Recording], cutoff: float) -> PlainFit:
+    def from_logs(bodies: Model, logs: Sequence[Recording], cutoff: float) -> PlainFit:
         """Return the fit to some logs at one cut-off frequency (Hz)."""
         parts = [rows_of(log, cutoff) for log in logs]
         widths = SIGN_WIDTH * np.maximum(np.max([np.abs(one.dq).max(axis=0) for one in parts], axis=0), 1e-6)
@@ -115,7 +115,7 @@ def columns(bodies: Model, widths: Array, rows: Rows) -> Array:
 
 def residual_of(estimate: Estimate, rows: Rows) -> Array:
     """Return the filtered torques (samples, dof) that an estimate of dynid's does not predict."""
-    samples = Samples.of(rows.q, rows.dq, rows.ddq, rows.tau, rate=rows.rate)
+    samples = Samples.from_arrays(rows.q, rows.dq, rows.ddq, rows.tau, rate=rows.rate)
     (found,) = estimate.residuals(samples)
     if len(found.measured) != len(rows.tau):
         raise ValueError(f"{len(found.measured)} of {len(rows.tau)} rows were predicted")

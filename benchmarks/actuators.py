@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks._actuator_rivals import PACE_POPULATION, CmaFit, fit_by_cma, fit_by_mujoco
 from dynid import Recording, Robot, read
 from dynid.actuators import ActuatorLog, identify_actuators, pendulum
-from dynid.actuators.chains import chains_of
+from dynid.actuators.chains import robot_chains
 from dynid.actuators.input_checks import GAP_INTERVALS
 from dynid.actuators.laws import drive_law
 from dynid.actuators.parameters import FRICTION_MODELS
@@ -37,11 +37,11 @@ VOLTAGE = {"kp": 32.0, "gain": 0.0395, "limit": 0.9625, "vin": 12.0, "kt": 1.0, 
 def problem_of(robot: Robot, chain: int, log: Recording, law: str, known: dict[str, float], model: str,
                estimated: tuple[str, ...] = (), delay: bool = True) -> ChainProblem:
     """One chain of a robot with the unknowns that dynid estimates too."""
-    own, drive = chains_of(robot)[chain], drive_law(law)
+    own, drive = robot_chains(robot)[chain], drive_law(law)
     gap = GAP_INTERVALS * float(np.median(np.diff(log.t)))
     names = tuple(robot.joint_names[j] for j in own.joints)
     fixed = known if delay else {**known, "delay": 0.0}
-    problem = ChainProblem(drive, names, (ChainLog.of(own, ActuatorLog(log), drive, gap, None),),
+    problem = ChainProblem(drive, names, (ChainLog.from_log(own, ActuatorLog(log), drive, gap, None),),
                            tuple(fixed for _ in names), ())
     return problem.estimating(("armature", *FRICTION_MODELS[model], "offset", *estimated),
                               shared=("delay",) if delay else ())
@@ -69,7 +69,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def compared(robot: Robot, fitted: Recording, left_out: Recording, law: str, known: dict[str, float], model: str,
              estimated: tuple[str, ...] = (), delay: bool = True, rollouts: int = ROLLOUTS) -> dict[str, Any]:
     """CPU times and errors on a log left out, of dynid and of CMA-ES with the same unknowns."""
-    chains = range(len(chains_of(robot)))
+    chains = range(len(robot_chains(robot)))
     problems = [problem_of(robot, k, fitted, law, known, model, estimated, delay) for k in chains]
     judges = [problem_of(robot, k, left_out, law, known, model, estimated, delay) for k in chains]
 

@@ -44,7 +44,7 @@ def problem(links: int) -> tuple[Consistency, BaseParameters, Stacked, np.ndarra
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     tau += 0.3 * tau.std(axis=0) * rng.normal(size=tau.shape)
     base = base_parameters(model)
-    stacked = fold(TorqueEquations.of(model, Samples.of(q, dq, ddq, tau), base)).stack()
+    stacked = fold(TorqueEquations.from_model(model, Samples.from_arrays(q, dq, ddq, tau), base)).stack()
     guess = theta.copy()
     for columns in model.parameters.bodies.values():
         guess[columns] *= rng.uniform(0.8, 1.2)

@@ -150,7 +150,7 @@ def compared(robot: Robot, fitted: Sequence[Recording], tested: Sequence[Recordi
     """
     bodies = Model(robot, make_terms(robot)[:1])
     rows = [rows_of(log, cutoff) for log in tested]
-    plain = PlainFit.of(bodies, fitted, cutoff)
+    plain = PlainFit.from_logs(bodies, fitted, cutoff)
     error = relative_error([plain.residual(one) for one in rows], rows)
 
     def ratio(estimate: Estimate) -> float:

@@ -44,7 +44,7 @@ def table(result: dict[str, Any]) -> list[tuple[str, ...]]:
     return rows
 
 
-def of(name: str) -> Model:
+def default_model(name: str) -> Model:
     robot = Robot.builtin(name)
     return Model(robot, make_terms(robot, defaults=True))
 
@@ -54,13 +54,13 @@ def wam(progress: Callable[[str], None]) -> dict[str, Any]:
     acceleration of trajectory A per joint."""
     peaks = FourierSeries(TRAJECTORY_A[:, :6], TRAJECTORY_A[:, 6:12], TRAJECTORY_A[:, 12], 12.5).at(
         np.linspace(0, 12.5, 20001))
-    limits = Limits.of(Robot.builtin("barrett-wam"), lower=[-2.6, -2.0, -2.8, -0.9, -4.8, -1.6, -2.2],
-                       upper=[2.6, 2.0, 2.8, 3.1, 1.3, 1.6, 2.2], velocity=np.abs(peaks.dq).max(axis=0),
-                       acceleration=np.abs(peaks.ddq).max(axis=0), torque=np.inf)
+    limits = Limits.from_robot(Robot.builtin("barrett-wam"), lower=[-2.6, -2.0, -2.8, -0.9, -4.8, -1.6, -2.2],
+                               upper=[2.6, 2.0, 2.8, 3.1, 1.3, 1.6, 2.2], velocity=np.abs(peaks.dq).max(axis=0),
+                               acceleration=np.abs(peaks.ddq).max(axis=0), torque=np.inf)
     found = []
     for seed in SEEDS:
         progress(f"WAM, seed {seed}")
-        found.append(excite(of("barrett-wam"), limits, family=Fourier(12.5, 6, rest=False),
+        found.append(excite(default_model("barrett-wam"), limits, family=Fourier(12.5, 6, rest=False),
                             measurement=Measurement(rate=32.0), search=Search(WAM_BUDGET, seed=seed)))
         assert found[-1].report.ok
     to_70 = [next((seconds for seconds, value in one.history if value <= 70.0), np.inf) for one in found]
@@ -74,8 +74,8 @@ def wam(progress: Callable[[str], None]) -> dict[str, Any]:
 def gradient(progress: Callable[[str], None]) -> dict[str, Any]:
     """Measure gradients for seven joints, 500 samples and 11 coefficients per joint."""
     progress("gradient")
-    limits = Limits.of(Robot.builtin("barrett-wam"), velocity=2.0, acceleration=5.0, torque=np.inf)
-    problem = design_experiment(of("barrett-wam"), limits, Fourier(12.5, rest=False), Criterion("condition"),
+    limits = Limits.from_robot(Robot.builtin("barrett-wam"), velocity=2.0, acceleration=5.0, torque=np.inf)
+    problem = design_experiment(default_model("barrett-wam"), limits, Fourier(12.5, rest=False), Criterion("condition"),
                                 Measurement(), PriorKnowledge()).problem
     problem = replace(problem, t=np.linspace(0, 12.5, 500))
     z = 0.3 * np.random.default_rng(0).normal(size=(7, 11))
@@ -98,7 +98,7 @@ def gradient(progress: Callable[[str], None]) -> dict[str, Any]:
 def other_searches(name: str, progress: Callable[[str], None]) -> dict[str, Any]:
     """Largest expected deviation (noise 30 dB below the torques) after the same time, and of random motions."""
     progress(f"{name}, random motions")
-    model = of(name)
+    model = default_model(name)
     family = Fourier(20.0, 10)
     rng = np.random.default_rng(7)
     plain = design_experiment(model, None, family, "largest", Measurement(), PriorKnowledge())

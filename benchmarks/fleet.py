@@ -22,7 +22,7 @@ from dynid.recording.log_reading import read
 from dynid.recording.preparation import Preparation
 from dynid.recording.sample_preparation import on_grid, prepare_gridded
 from dynid.recording.write import write_npz
-from dynid.regression import base_parameters, equations_of, fold
+from dynid.regression import base_parameters, fold, prepared_equations
 from dynid.robot import Robot
 
 LOGS, SAMPLES, FEW = 64, 100_000, 8
@@ -82,12 +82,12 @@ def write_logs(folder: Path, model: Model, count: int, samples: int, progress: C
 
 def plain_loop(model: Model, files: list[str]) -> tuple[float, float]:
     """Return the elapsed time and the CPU time, s, of reading, preparing and compressing one log after the other."""
-    base, chosen = base_parameters(model), Preparation.of(PREPARE)
+    base, chosen = base_parameters(model), Preparation.from_settings(PREPARE)
     wall, cpu = time.perf_counter(), time.process_time()
     total = None
     for name in files:
         samples = prepare_gridded(on_grid(read(name, robot=model.robot), chosen, spectrum=False), chosen)
-        one = fold(equations_of(model, (samples,), base), blocks=1, threads=1)
+        one = fold(prepared_equations(model, (samples,), base), blocks=1, threads=1)
         total = one if total is None else (total + one).joined(10)
     return time.perf_counter() - wall, time.process_time() - cpu
 

@@ -38,13 +38,13 @@ model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")
 base, count, way = base_parameters(model), int(sys.argv[1]), sys.argv[2]
 rng = np.random.default_rng(0)
 def piece(n):
-    return Samples.of(*(rng.standard_normal((n, 7)) for _ in range(4)))
-fold(TorqueEquations.of(model, piece(20_000), base))
+    return Samples.from_arrays(*(rng.standard_normal((n, 7)) for _ in range(4)))
+fold(TorqueEquations.from_model(model, piece(20_000), base))
 parts = [piece(count)] if way == "held" else (piece(50_000) for _ in range(count // 50_000))
 start = time.perf_counter()
 regression = None
 for part in parts:
-    one = fold(TorqueEquations.of(model, part, base))
+    one = fold(TorqueEquations.from_model(model, part, base))
     regression = one if regression is None else (regression + one).joined(10)
 rows, seconds = regression.rows[0], time.perf_counter() - start
 identify(Problem(model, regression, tuple(parts) if way == "held" else ()), method="wls")
@@ -60,7 +60,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     q, dq, ddq, noise = motion(SAMPLES, robot.dof, 4)
     theta = model.parameters.vector(model.parameters.nominal)
     tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.1 * noise
-    samples = Samples.of(q, dq, ddq, tau)
+    samples = Samples.from_arrays(q, dq, ddq, tau)
     result: dict[str, Any] = {"samples": SAMPLES, "joints": robot.dof, "base_parameters": len(base)}
 
     progress("Pinocchio in a loop, numpy's QR of the stored matrix")
@@ -70,21 +70,22 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     progress("dynid")
 
     def ours(part: Samples, threads: int | None = None) -> Estimate:
-        problem = Problem.of(model, part, base=base, threads=threads)
+        problem = Problem.from_model(model, part, base=base, threads=threads)
         return identify(Problem(model, problem.regression), method="wls")  # as the peer: no second look at residuals
 
-    same = ours(Samples.of(q[few], dq[few], ddq[few], tau[few])).predict(q[few], dq[few], ddq[few])
+    same = ours(Samples.from_arrays(q[few], dq[few], ddq[few], tau[few])).predict(q[few], dq[few], ddq[few])
     theirs = peer.identify(q[few], dq[few], ddq[few], tau[few])
     result["largest_difference_of_torques"] = float(np.abs(same - theirs).max() / np.abs(theirs).max())
     result["us_dynid"] = 1e6 * best(lambda: ours(samples)) / SAMPLES
     result["us_dynid_one_thread"] = 1e6 * best(lambda: ours(samples, 1), 3) / SAMPLES
     result["us_dynid_with_honest_deviations"] = 1e6 * best(
-        lambda: identify(Problem.of(model, samples, base=base), method="wls"), 3) / SAMPLES
+        lambda: identify(Problem.from_model(model, samples, base=base), method="wls"), 3) / SAMPLES
     progress("a friction curve and load")
     rich = Model(robot, make_terms(robot, friction=("curve", "load", "offset")))
     wide = base_parameters(rich)
     result["us_dynid_with_curve_and_load"] = 1e6 * best(
-        lambda: identify(Problem(rich, Problem.of(rich, samples, base=wide).regression), method="wls"), 3) / SAMPLES
+        lambda: identify(Problem(rich, Problem.from_model(rich, samples, base=wide).regression), method="wls"),
+        3) / SAMPLES
     result["times_slower_with_curve_and_load"] = result["us_dynid_with_curve_and_load"] / result["us_dynid"]
     progress("friction chosen, a log of 20 s")
     result["cpu_s_friction_chosen_20_s"] = _chosen(robot)
@@ -154,7 +155,7 @@ def _chosen(robot: Robot) -> float:
     theta = [{"Fl": 0.1, "Fv": 1.0, "Fc": 1.0}.get(item.symbol, item.nominal or 0.0) for item in made.parameters]
     tau = made.inverse_dynamics(theta, path.q, path.dq, path.ddq)
     tau = tau + 0.02 * tau.std(axis=0) * rng.normal(size=tau.shape)
-    samples = Samples.of(path.q, path.dq, path.ddq, tau, rate=200.0)
+    samples = Samples.from_arrays(path.q, path.dq, path.ddq, tau, rate=200.0)
     took = []
     for _ in range(2):
         start = process_time()

@@ -28,7 +28,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     law = Poles(np.full(6, 2.0 * np.pi * 10.0))
     progress("recording")
     machine = VirtualRobot(model, theta, law, encoder=5e-5, torque_noise=[0.5, 0.5, 0.3, 0.1, 0.1, 0.05])
-    log = machine.record(Reference.of(q, rate=1000.0), seed=1)
+    log = machine.record(Reference.from_arrays(q, rate=1000.0), seed=1)
     seconds = {"pc-iv": np.inf, "iv": np.inf, "pc-didim": np.inf}
     facts: dict[str, Any] = {}
     for repeat in range(3):
@@ -36,7 +36,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
             progress(f"{name}, run {repeat + 1}")
             start = time.perf_counter()
             samples = prepare(log, method="none", torque_cutoff="none", slow=0.0)
-            estimate = identify(Problem.of(model, samples, recordings=log, controller=law), method=name)
+            estimate = identify(Problem.from_model(model, samples, recordings=log, controller=law), method=name)
             seconds[name] = min(seconds[name], time.perf_counter() - start)
             facts[name] = estimate.diagnostics["iterations"]
     return {"seconds": seconds["pc-iv"], "seconds_iv": seconds["iv"], "seconds_pc_didim": seconds["pc-didim"],

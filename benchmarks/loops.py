@@ -14,7 +14,7 @@ from dynid.dynamics.following import tree_motion
 from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
-from dynid.regression import equations_of
+from dynid.regression import prepared_equations
 from dynid.regression.compression import CHUNK
 from dynid.robot import Robot
 
@@ -88,7 +88,7 @@ def _log(robot: Robot) -> Recording:
 
 def _times(model: Model, samples: dict[str, Samples]) -> dict[str, float]:
     """Return the CPU time per sample at full rate (us) of computing rows, the best of several alternating runs."""
-    equations = {name: equations_of(model, one) for name, one in samples.items()}
+    equations = {name: prepared_equations(model, one) for name, one in samples.items()}
     best = dict.fromkeys(equations, np.inf)
     for _ in range(REPEATS):
         for name, one in equations.items():

@@ -36,7 +36,7 @@ def reference(robot: Robot) -> Reference:
     for j in range(robot.dof):
         for k in (1, 2):
             q[:, j] += rng.uniform(0.1, 0.3) * (1.0 - np.cos(2.0 * np.pi * 0.15 * k * (1 + 0.1 * j) * t))
-    return Reference.of(q, rate=RATE)
+    return Reference.from_arrays(q, rate=RATE)
 
 
 def race(rounds: int, **runners: Callable[[], Any]) -> dict[str, tuple[float, Any]]:

@@ -67,8 +67,8 @@ def friction_picture(browser: str) -> None:
     q, dq, ddq = ((sizes * part).sum(axis=2) for part in (np.sin(angles), rates * np.cos(angles),
                                                           -rates ** 2 * np.sin(angles)))
     tau = truth.inverse_dynamics(theta, q, dq, ddq) + 0.1 * rng.normal(size=q.shape)
-    samples = Samples.of(q, dq, ddq, tau, rate=200.0)
-    problem = Problem.of(choose_terms(Model(robot), samples).model, samples)
+    samples = Samples.from_arrays(q, dq, ddq, tau, rate=200.0)
+    problem = Problem.from_model(choose_terms(Model(robot), samples).model, samples)
     estimate = identify(problem)
     fit = reconstruct(estimate, samples)
     data = ReportData("arm3r", estimate, fit, verdict(estimate, problem, reconstruction=fit), robot=robot)
@@ -92,7 +92,7 @@ def flexibility_picture(browser: str) -> None:
                            torque_noise=0.02, sensor_noise=0.03)
     log = add_motor_side(machine.record(reference), model.bending)
     samples = prepare(log)
-    problem = Problem.of(model, samples, recordings=log)
+    problem = Problem.from_model(model, samples, recordings=log)
     estimate = identify(problem, method="iv")
     fit = reconstruct(estimate, samples)
     data = ReportData("arm3r", estimate, fit, verdict(estimate, problem, reconstruction=fit), robot=robot,

@@ -100,7 +100,7 @@ class Held:
 
 @cache
 def machine_of(name: str) -> Machine:
-    return Machine.of(name)
+    return Machine.from_name(name)
 
 
 def cover(_: None, batch: Batch) -> dict[tuple[str, str], Held]:
@@ -129,7 +129,7 @@ def _problem(machine: Machine, seed: int, case: Case) -> tuple[Problem, Recordin
     """Return a log with its equations, and the standard errors (base,) of weighted least squares with the true
     model."""
     log = machine.record(seed, closed=case.is_closed, is_coarse=case.is_coarse, is_pink=case.is_pink)
-    problem = Problem.of(machine.model, prepare(log), base=machine.base, recordings=log, controller=machine.law)
+    problem = Problem.from_model(machine.model, prepare(log), base=machine.base, recordings=log, controller=machine.law)
     return problem, log, identify(problem, method="wls").std
 
 
@@ -141,7 +141,7 @@ def workers_change(name: str, seed: int) -> float:
     with TemporaryDirectory() as folder:
         for k in range(2):
             write_csv(machine.record(seed + k, closed=False), Path(folder) / f"log{k}.csv")
-        settings = RunSettings.of({"robot": name, "logs": [folder]})
+        settings = RunSettings.from_values({"robot": name, "logs": [folder]})
         for workers in (None, Workers(2)):
             loaded = load_problem(settings, machine.robot, workers=workers)
             found.append(identify(loaded.problem, method=settings.method))
@@ -172,7 +172,8 @@ def _unnamed(problem: Problem, log: Recording) -> Estimate:
     assert robot is not None
     settings = RunSettings(robot=robot.name, logs=("log",))
     chosen = choose(settings, robot, Dataset.from_recordings([log]))
-    return identify(Problem.of(make_model(chosen.settings, chosen.robot), chosen.dataset), method=settings.method)
+    return identify(Problem.from_model(make_model(chosen.settings, chosen.robot), chosen.dataset),
+                    method=settings.method)
 
 
 def _watched(problem: Problem, log: Recording) -> Estimate:

@@ -68,7 +68,7 @@ class Machine:
     path: Reference
 
     @staticmethod
-    def of(name: str) -> Machine:
+    def from_name(name: str) -> Machine:
         robot = _OWN[name]() if name in _OWN else Robot.builtin(name)
         model = _model(robot)
         theta = np.array([0.0 if item.nominal is None or item.body is None else item.nominal

@@ -51,7 +51,7 @@ class Machine:
     truth: dict[str, dict[str, float]]
 
     @staticmethod
-    def of(kind: str, seed: int) -> Machine:
+    def from_kind(kind: str, seed: int) -> Machine:
         """Return a machine of the kind "leg" or "arm"."""
         rng = np.random.default_rng([seed, len(AXES[kind])])
         rate, kd = float(rng.choice(RATES)), float(rng.uniform(0.2, 0.4))

@@ -44,10 +44,10 @@ class Push:
 def motion(made: Machine, points: Array, share: float = 0.6) -> Reference:
     """Return the motion through points (rows, dof) with a stop at each, at a share of the top speeds."""
     robot = made.model.robot
-    limits = Limits.of(robot, acceleration=np.full(robot.dof, 6.0), velocity=share * robot.limit("velocity"))
+    limits = Limits.from_robot(robot, acceleration=np.full(robot.dof, 6.0), velocity=share * robot.limit("velocity"))
     path = quintics_within(points, limits)
     along = path.at(np.arange(int(path.duration * RATE)) / RATE)
-    return Reference.of(along.q, along.dq, along.ddq, rate=RATE)
+    return Reference.from_arrays(along.q, along.dq, along.ddq, rate=RATE)
 
 
 def pushed(made: Machine, reference: Reference, pushes: Sequence[Push], seed: int,

@@ -103,8 +103,8 @@ def judged(robot: Robot, put: Put, how: str = DEFAULTS) -> Judged:
         model = make_model(chosen.settings, chosen.robot)
     else:
         model = model_of(robot)
-        dataset, cutoff = prepare_dataset(model, dataset, Preparation.of(given))
-    problem = Problem.of(model, dataset)
+        dataset, cutoff = prepare_dataset(model, dataset, Preparation.from_settings(given))
+    problem = Problem.from_model(model, dataset)
     estimate = with_torque_errors(identify(problem, method=method), problem)
     samples = problem.data
     others = []
@@ -139,7 +139,7 @@ def refused(error: DynidError, task: Task, fault: Fault) -> Outcome:
 def outcome_of(said: Verdict, task: Task, fault: Fault, put: Put, robot: Robot,
                own: frozenset[str] = frozenset()) -> Outcome:
     """Return whether a verdict is right; own: causes that the log has without the fault."""
-    names, found = robot.joint_names, said.of("suspicious")
+    names, found = robot.joint_names, said.of_kind("suspicious")
     if put.joints is not None:  # which scales the data cannot decide is stated of healthy logs too, and blames nothing
         found += tuple(one for one in said.findings if one.code in fault.codes and one not in found)
     wanted = None if put.joints is None else {names[j] for j in put.joints}

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from dynid import Recording, Robot, read
 from dynid.actuators import ActuatorEstimate, ActuatorLog, identify_actuators, pendulum
-from dynid.actuators.chains import chains_of
+from dynid.actuators.chains import robot_chains
 from dynid.actuators.estimate import INTERVAL_SIGMAS
 from dynid.actuators.laws import PDLaw
 from dynid.actuators.problem import ChainLog, ChainProblem
@@ -139,7 +139,7 @@ def interval_errors(found: ActuatorEstimate, truth: Mapping[str, Mapping[str, fl
 def chain_coverage(kind: str, logs: int, seed: int, progress: Callable[[str], None]) -> dict[str, Any]:
     """Return how many intervals of legs or arms contain the true value, with one log of each machine, simulated by
     MuJoCo."""
-    inside, unidentified, machines = [], 0, [Machine.of(kind, seed + k) for k in range(logs)]
+    inside, unidentified, machines = [], 0, [Machine.from_kind(kind, seed + k) for k in range(logs)]
     for k, machine in enumerate(machines):
         progress(f"{kind} {k + 1} of {logs}")
         found = identify_actuators(machine.robot(), machine.log(seed + k), gains=machine.gains, friction="m1",
@@ -157,13 +157,13 @@ def simulated_error(robot: Robot, estimate: ActuatorEstimate | None, log: Record
     """Mean absolute joint error, mrad, of a log simulated in closed loop; without an estimate, of the nominal file."""
     nominal = {"armature": "Ia", "viscous": "Fv", "coulomb": "Fc"}
     errors = []
-    for chain in chains_of(robot):
+    for chain in robot_chains(robot):
         names = tuple(robot.joint_names[j] for j in chain.joints)
         tables = [estimate.values(name) if estimate is not None else
                   {"kp": 20.0, "kd": 1.5,
                    **{name: robot.values[f"{symbol}{j + 1}"] for name, symbol in nominal.items()}}
                   for name, j in zip(names, chain.joints, strict=True)]
-        one = ChainLog.of(chain, ActuatorLog(log), PDLaw(), 0.1, None)
+        one = ChainLog.from_log(chain, ActuatorLog(log), PDLaw(), 0.1, None)
         residual = ChainProblem(PDLaw(), names, (one,), tuple(tables), ()).residuals(np.zeros(0))
         assert residual is not None
         errors.append(np.abs(residual))

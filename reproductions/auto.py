@@ -53,7 +53,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 def _tried(split: Split) -> dict[str, Any]:
     """Return the chosen method, and the errors of all candidates in cross-validation and on the other part."""
-    problem = Problem.of(split.model, split.train)
+    problem = Problem.from_model(split.model, split.train)
     chosen = identify(problem, method="auto", candidates=CANDIDATES)
     other: dict[str, float | None] = {}
     for name in CANDIDATES:

@@ -35,7 +35,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     progress("kuka_lwr4: a prior from file 1, tried on file 2")
     model, first = _robot("kuka_lwr4")
     second = prepare(log("kuka_lwr4", model.robot, "measurements_2.npz"), cutoff=8)
-    prior = identify(Problem.of(model, prepare(first, cutoff=8)), method="pc-ridge")
+    prior = identify(Problem.from_model(model, prepare(first, cutoff=8)), method="pc-ridge")
     error = reconstruct(prior, second).total.relative_error
     found["prior"] = {"strength": prior.diagnostics["strength"], "fit on file 1": prior.diagnostics["relative_error"],
                       "robot's file on file 1": prior.diagnostics["nominal_relative_error"],
@@ -63,7 +63,7 @@ def _robot(name: str) -> tuple[Model, Recording]:
 
 def _study(model: Model, samples: Samples) -> dict[str, Any]:
     """Compare the unconstrained and the consistent fit of one log, also in a simulated free fall."""
-    problem = Problem.of(model, samples)
+    problem = Problem.from_model(model, samples)
     free, bound = identify(problem, method="wls"), identify(problem, method="pc-wls")
     tested = is_possible(Consistency(model.parameters), free.values, problem.base)
     proof = tested.certificate

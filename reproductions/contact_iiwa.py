@@ -103,7 +103,7 @@ def run(progress: Callable[[str], None], logs: int = LOGS, free_logs: int = FREE
     robot = made.model.robot
     progress("identifying the robot")
     samples = prepare(made.log(random_points(robot, 1, POINTS), 1), cutoff=8.0, slow=0.01)
-    estimate = identify(Problem.of(made.model, samples, base=made.base), method="wls")
+    estimate = identify(Problem.from_model(made.model, samples, base=made.base), method="wls")
     outside = ExternalWrench(estimate, "link7", free=made.log(random_points(robot, 2, POINTS), 2))
     kinds = {"anywhere": lambda seed: random_points(robot, seed, POINTS),
              "near singular postures": lambda seed: singular_points(made, seed)}

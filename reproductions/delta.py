@@ -15,7 +15,7 @@ from dynid.model import Model, make_terms
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters, fold
-from dynid.regression.filtered import ProductEquations, equations_of
+from dynid.regression.filtered import ProductEquations, prepared_equations
 from dynid.robot import Robot
 from reproductions._printed import Comparison, printed
 
@@ -167,7 +167,7 @@ def _log(model: Model, truth: Array) -> Recording:
 def _values(model: Model, samples: Samples, method: str) -> dict[str, float]:
     """Return the thirteen parameters of table I; all others are known to be zero."""
     known = {name: 0.0 for name in model.parameters.names if name not in PRINTED}
-    found = identify(Problem.of(model, samples, known=known), method=method)
+    found = identify(Problem.from_model(model, samples, known=known), method=method)
     return {name: float(value) for name, value in zip(found.names, found.values, strict=True) if name in PRINTED}
 
 
@@ -191,7 +191,7 @@ def _composed(model: Model, recording: Recording) -> dict[str, float]:
     samples = prepare(recording, equations="products", **PAPER)
     known = {name: 0.0 for name in model.parameters.names if name not in PRINTED}
     base, *_ = base_parameters(model).given(known)
-    rows = equations_of(model, samples, base)
+    rows = prepared_equations(model, samples, base)
     assert isinstance(rows, ProductEquations)
     composed = replace(rows, products=replace(rows.products, is_friction_composed=True))
     found = identify(Problem(model, fold(composed)), method="ols")

@@ -19,7 +19,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     progress("reading and preparing as the authors do: 100 Hz, decimated by 10")
     samples = prepare(log("emps", robot, "DATA_EMPS.mat"), cutoff=100, decimate=10)
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
-    estimate = identify(Problem.of(model, samples), method="ols")
+    estimate = identify(Problem.from_model(model, samples), method="ols")
     values = dict(zip(estimate.names, estimate.values.tolist(), strict=True))
     off = {name: 100.0 * abs(values[name] / published - 1.0) for name, (published, _) in PUBLISHED.items()}
     return {"values": values, "deviations": dict(zip(estimate.names, estimate.std.tolist(), strict=True)),

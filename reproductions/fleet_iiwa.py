@@ -62,7 +62,7 @@ def written(made: Machine, folder: Path, progress: Callable[[str], None]) -> tup
         tables.append({"name": name, "logs": files, "motions": [f"motion {m + 1}" for m in range(MOTIONS)]})
     terms = {"friction": ["viscous", "coulomb", "offset"]}
     fleet = {"robot": "kuka-iiwa14", "model": terms, "robots": tables, "prepare": {"cutoff": 8.0}}
-    return FleetSettings.of(fleet), curves
+    return FleetSettings.from_values(fleet), curves
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:

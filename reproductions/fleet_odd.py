@@ -18,7 +18,7 @@ from dynid.fleet.robot_fold import RobotFold, level_noise, log_noise
 from dynid.fleet.robot_scatter import scatter
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, base_parameters, equations_of, fold
+from dynid.regression import BaseParameters, base_parameters, fold, prepared_equations
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 
@@ -58,8 +58,8 @@ class Type:
         q, dq, ddq = self.motion(seconds, seed)
         noise = coloured(np.random.default_rng(seed), q.shape, self.noise)
         tau = self.model.inverse_dynamics(theta, q, dq, ddq) + noise
-        samples = Samples.of(q, dq, ddq, tau, rate=RATE)
-        equations = equations_of(self.model, samples, self.base)
+        samples = Samples.from_arrays(q, dq, ddq, tau, rate=RATE)
+        equations = prepared_equations(self.model, samples, self.base)
         found = fold(equations, blocks=1, threads=1)
         entry = ManifestEntry(f"{robot}-{seed}", f"{robot}-{seed}", len(samples), 0.0, seconds, robot)
         return LogFold(entry, found, log_noise(equations, found))
@@ -121,10 +121,10 @@ def run(progress: Callable[[str], None], seed: int = 0) -> dict[str, Any]:
         folds.append([made.log(theta[k], SECONDS[kind], 1_000_000 * seed + 100 * k + n, f"robot {k}")
                       for n in range(LOGS)])
     progress("comparing robots")
-    alone = [RobotFold.of(f"robot {k}", own) for k, own in enumerate(folds)]
+    alone = [RobotFold.from_folds(f"robot {k}", own) for k, own in enumerate(folds)]
     robots = level_noise(alone)
-    scattered = scatter(robots, [LogEstimates.of(one, own) for one, own in zip(robots, folds, strict=True)])
-    known = [RobotInformation.of(one, scattered.inflation) for one in robots]
+    scattered = scatter(robots, [LogEstimates.from_folds(one, own) for one, own in zip(robots, folds, strict=True)])
+    known = [RobotInformation.from_fold(one, scattered.inflation) for one in robots]
     out = standing_out(robots, known)
     called = {int(name.split()[1]): next(one.part for one in out.differences if one.robot == name)
               for name in out.robots}

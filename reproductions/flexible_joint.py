@@ -39,7 +39,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     for seed in range(LOGS):
         progress(f"log {seed + 1} of {LOGS}")
         log = add_motor_side(machine.record(_reference(seed), seed=seed), model.bending)
-        problem = Problem.of(model, prepare(log), recordings=log)
+        problem = Problem.from_model(model, prepare(log), recordings=log)
         for name in METHODS:
             options = {"instruments": "reference"} if name == "iv" else {}
             estimate = identify(problem, method=name, **options)

@@ -85,7 +85,7 @@ def _ratio(one: FrictionLog) -> float:
     first, rest = (prepare(part, cutoff=CUTOFF) for part in (log.between(float(log.t[0]), middle),
                                                              log.between(middle, float(log.t[-1]) + 1.0)))
     plain = make_terms(one.certain.robot, rotor=True, friction=("viscous", "coulomb", "offset"))
-    errors = [reconstruct(identify(Problem.of(model, first), method="wls"), rest).relative_error
+    errors = [reconstruct(identify(Problem.from_model(model, first), method="wls"), rest).relative_error
               for model in (choose_terms(one.certain, first).model, Model(one.certain.robot, plain))]
     return errors[0] / errors[1]
 
@@ -100,7 +100,7 @@ def _recovery(one: FrictionLog, samples: Samples) -> Iterator[tuple[str, str]]:
         if extra is not None and extra.name not in ("curve", "asymmetry"):
             terms.append(term_from_table({**extra.table, "joints": [joint]}))
     model = Model(robot, (*make_terms(robot), *terms))
-    estimate = identify(Problem.of(model, samples), method="wls")
+    estimate = identify(Problem.from_model(model, samples), method="wls")
     for j, extra in enumerate(one.extras):
         if extra is None:
             continue

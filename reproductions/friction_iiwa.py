@@ -48,7 +48,7 @@ class Machine:
     believed: Array
 
     @staticmethod
-    def of(delta: Any, alpha: Any) -> Machine:
+    def from_shape(delta: Any, alpha: Any) -> Machine:
         robot = Robot.builtin("kuka-iiwa14")
         bodies = Model(robot, (RigidBodies(),))
         real = nearest(Consistency(bodies.parameters), bodies.parameters.nominal).theta
@@ -72,22 +72,23 @@ class Machine:
     def all_joints(self, seed: int, acceleration: float = 6.0) -> Samples:
         """A motion of all joints through random points, rad/s^2 at most."""
         robot = self.model.robot
-        limits = Limits.of(robot, acceleration=np.full(robot.dof, acceleration),
-                           velocity=SPEED * robot.limit("velocity"))
+        limits = Limits.from_robot(robot, acceleration=np.full(robot.dof, acceleration),
+                                   velocity=SPEED * robot.limit("velocity"))
         low, high = 0.8 * robot.limit("lower"), 0.8 * robot.limit("upper")
         return self.record(quintics_within(np.random.default_rng(seed).uniform(low, high, (POINTS, 7)), limits), seed)
 
     def one_at_a_time(self, seed: int) -> Samples:
         """Motions of one joint after the other at constant speeds (fig. 2.5)."""
         robot = self.model.robot
-        limits = Limits.of(robot, acceleration=np.full(robot.dof, 6.0), velocity=SPEED * robot.limit("velocity"))
+        limits = Limits.from_robot(robot, acceleration=np.full(robot.dof, 6.0),
+                                   velocity=SPEED * robot.limit("velocity"))
         return self.record(friction_sweep(limits, speeds=10, slowest=0.005, longest=4.0), seed)
 
     # -- the document's two procedures, and the curve -----------------------------------------------
     def model_a(self, samples: Samples) -> Estimate:
         """Identify inertias and friction jointly, with one shape for all joints from a grid search and a refinement."""
         term = Stribeck(delta=5.0, alpha=2.0, Kv=STEEP, free=("delta", "alpha"), shared=True)
-        return identify(Problem.of(Model(self.model.robot, (RigidBodies(), term)), samples), method="sls")
+        return identify(Problem.from_model(Model(self.model.robot, (RigidBodies(), term)), samples), method="sls")
 
     def model_b(self, samples: Samples, bodies: Array) -> Estimate:
         """Identify friction alone, with a shape for each joint, by separable least squares. The torques of known
@@ -96,18 +97,18 @@ class Machine:
         model = Model(self.model.robot, (RigidBodies(), term))
         known = {item.name: float(value) for item, value in zip(self.model.parameters, bodies, strict=True)
                  if item.body is not None}
-        return identify(Problem.of(model, samples, known=known), method="sls")
+        return identify(Problem.from_model(model, samples, known=known), method="sls")
 
     def curve(self, samples: Samples) -> Estimate:
         """Identify inertias and a friction curve jointly."""
         curve = FrictionCurve(shape="spline", widths=KNOTS, sign=Sign("arctan", 1.0 / STEEP))
         terms = (RigidBodies(), curve, Offset())
-        return identify(Problem.of(Model(self.model.robot, terms), samples), method="wls")
+        return identify(Problem.from_model(Model(self.model.robot, terms), samples), method="wls")
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
     progress("a machine whose joints have shapes of their own")
-    made = Machine.of(DELTA, ALPHA)
+    made = Machine.from_shape(DELTA, ALPHA)
     whole, single = made.all_joints(0), made.one_at_a_time(1)
     others = [made.all_joints(2), made.all_joints(3, 10.0)]
     progress("models A and B, and the curve")
@@ -116,7 +117,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     errors = {name: [[joint.relative_error for joint in reconstruct(one, log).joints] for log in others]
               for name, one in found.items()}
     progress("a machine whose joints share one shape")
-    common = Machine.of(**SHARED)
+    common = Machine.from_shape(**SHARED)
     shared = common.model_a(common.all_joints(0))
     shapes = {"A": shared.diagnostics["shape"], "B": found["B, inertias known"].diagnostics["shape"]}
     true = {"A": dict(SHARED), "B": {f"{name}{j + 1}": value for name, values in (("delta", DELTA), ("alpha", ALPHA))

@@ -50,7 +50,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 
 def _error(case: Case, friction: tuple[Term, ...]) -> float:
     """Relative error on the part that was not fitted, percent."""
-    problem = Problem.of(Model(case.robot, (*case.terms, *friction)), case.fitted)
+    problem = Problem.from_model(Model(case.robot, (*case.terms, *friction)), case.fitted)
     return reconstruct(identify(problem, method="wls"), case.tried).relative_error
 
 

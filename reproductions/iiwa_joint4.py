@@ -36,8 +36,8 @@ def joint_alone(made: Machine, theta: np.ndarray, samples: Samples) -> Samples:
     columns = made.model.regressor(samples.q, samples.dq, samples.ddq)[:, JOINT][:, base.independent]
     torque = samples.tau[:, JOINT] - columns[:, behind] @ base.reduce(theta)[behind]
     keep, own = samples.keep[:, JOINT], [JOINT]
-    return Samples.of(samples.q[keep][:, own], samples.dq[keep][:, own], samples.ddq[keep][:, own], torque[keep, None],
-                      rate=RATE / EVERY)
+    return Samples.from_arrays(samples.q[keep][:, own], samples.dq[keep][:, own], samples.ddq[keep][:, own],
+                               torque[keep, None], rate=RATE / EVERY)
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     log = made.record(quintics_within(points, made.limits(SHARE)), seed=1, theta=theta)
     samples = joint_alone(made, theta, prepared(log, filtered=True))
     robot = made.model.robot.only([made.model.robot.joint_names[JOINT]])
-    problem = Problem.of(Model(robot, (RigidBodies(), Viscous(), Coulomb(), Offset())), samples)
+    problem = Problem.from_model(Model(robot, (RigidBodies(), Viscous(), Coulomb(), Offset())), samples)
     found = essential(problem, threshold=UNSURE, method="ols")
     true = dict(zip(made.base.names, made.base.reduce(theta), strict=True))
     values = {NAMES.get(name, name): (float(value), float(std)) for name, value, std in zip(

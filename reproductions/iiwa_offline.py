@@ -90,7 +90,7 @@ def prepared(log: Recording, *, filtered: bool) -> Samples:
 def controllers_model(made: Machine, logs: dict[str, Recording]) -> dict[str, Any]:
     """The essential parameters of the controller's model from commanded signals, and their errors on all motions."""
     samples = {name: prepared(commanded(log), filtered=False) for name, log in logs.items()}
-    found = essential(Problem.of(made.model, samples["PTP"], base=made.base), threshold=UNSURE, method="ols")
+    found = essential(Problem.from_model(made.model, samples["PTP"], base=made.base), threshold=UNSURE, method="ols")
     true = dict(zip(made.base.names, made.base.reduce(made.believed), strict=True))
     values = dict(zip(found.estimate.names, found.estimate.values, strict=True))
     off = {name: 100.0 * abs(values.get(name, 0.0) / true[name] - 1.0) for name in CONTROLLER}
@@ -148,7 +148,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     controller = controllers_model(made, logs)
     log, truth = logs["PTP"], dict(zip(made.base.names, map(float, made.beta), strict=True))
     # The robot's file holds the truth here, which no method may see.
-    problems = {kind: replace(Problem.of(made.model, prepared(log, filtered=kind), base=made.base, recordings=log),
+    problems = {kind: replace(Problem.from_model(made.model, prepared(log, filtered=kind), base=made.base,
+                                                 recordings=log),
                               nominal=None) for kind in (True, False)}
     others = {name: prepared(logs[name], filtered=True) for name in ("SPL", "DS")}
     found: dict[str, Essential] = {}

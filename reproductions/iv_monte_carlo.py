@@ -30,7 +30,7 @@ def run(progress: Callable[[str], None], cases: Sequence[str] = tuple(CASES)) ->
     for name, settings in CASES.items():
         if name not in cases:
             continue
-        found[name] = run_study(Study.of(settings), progress=lambda done, of, name=name: progress(
+        found[name] = run_study(Study.from_values(settings), progress=lambda done, of, name=name: progress(
             f"{name}, {done} of {of} logs"))
     facts = {name: {one["label"]: {key: one[key] for key in ("converged", "torque_error", "seconds", *GROUPS)}
                     for one in result.to_dict()["scores"]} for name, result in found.items()}
@@ -49,7 +49,7 @@ def run(progress: Callable[[str], None], cases: Sequence[str] = tuple(CASES)) ->
             f"{name}: iv's 95 % intervals hold the truth of inertial parameters in {100 * inertial['coverage']:.1f} %, "
             "between 90 and 98": 0.90 <= inertial["coverage"] <= 0.98,
         }
-    return {"scores": facts, "study": Study.of(STUDY).as_toml(),
+    return {"scores": facts, "study": Study.from_values(STUDY).as_toml(),
             "checks": {words: bool(holds) for words, holds in checks.items()}}
 
 

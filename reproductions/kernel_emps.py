@@ -77,7 +77,7 @@ def _tx40(progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _fit(model: Model, samples: Samples) -> Estimate:
-    return identify(Problem.of(model, samples), method="wls")
+    return identify(Problem.from_model(model, samples), method="wls")
 
 
 def _values(model: Model, samples: Samples) -> dict[str, float]:
@@ -89,7 +89,7 @@ def _chosen(model: Model, recording: Recording, kind: str, yardstick: Samples | 
     """Return values, standard errors and torque error of wls at the cut-off that cross-validation chooses."""
     from dynid.recording.preparation import Preparation
 
-    choice = choose_cutoff(model, recording, Preparation.of({"equations": kind}))
+    choice = choose_cutoff(model, recording, Preparation.from_settings({"equations": kind}))
     samples = choice.prepare(recording)
     found = _fit(model, samples)
     error = reconstruct(found, samples if yardstick is None else yardstick).relative_error

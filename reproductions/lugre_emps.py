@@ -31,7 +31,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     errors, estimates = {}, {}
     for name, (terms, method) in _models(robot).items():
         progress(f"fitting {name}")
-        estimates[name] = identify(Problem.of(Model(robot, terms), fitted), method=method)
+        estimates[name] = identify(Problem.from_model(Model(robot, terms), fitted), method=method)
         errors[name] = reconstruct(estimates[name], tried).relative_error
     found = _recovered(estimates["LuGre"])
     damping = found["sigma1"]

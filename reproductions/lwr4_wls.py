@@ -21,7 +21,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     progress("reading and preparing: 8 Hz")
     first, second = (prepare(log("kuka_lwr4", robot, f"measurements_{k}.npz"), cutoff=8) for k in (1, 2))
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
-    problem = Problem.of(model, first)
+    problem = Problem.from_model(model, first)
     estimate = identify(problem, method="wls")
     fits = {"fit on file 1": reconstruct(estimate, first), "prediction of file 2": reconstruct(estimate, second)}
     errors = {name: fit.total.relative_error for name, fit in fits.items()}

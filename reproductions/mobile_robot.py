@@ -140,8 +140,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
             smooth = prepare(log, cutoff=1.0, velocity="measured", velocity_delay=0.0, slow=0.0)
             raw = prepare(log, method="none", torque_cutoff="none", decimate=5, velocity="measured",
                           velocity_delay=0.0, slow=0.0)
-            ls = identify(Problem.of(DRIVE, smooth), method="wls").full
-            iv = identify(Problem.of(DRIVE, raw, recordings=log, controller=law), method="iv").full
+            ls = identify(Problem.from_model(DRIVE, smooth), method="wls").full
+            iv = identify(Problem.from_model(DRIVE, raw, recordings=log, controller=law), method="iv").full
             fit[name]["LS"].append(fits(DRIVE, ls))
             fit[name]["IV"].append(fits(DRIVE, iv))
             if not slipping:

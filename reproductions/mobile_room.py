@@ -72,8 +72,8 @@ def estimates(log: Recording) -> dict[str, Array]:
     measured: dict[str, Any] = {"velocity": "measured", "velocity_delay": 0.0, "slow": 0.0}
     smooth = prepare(log, cutoff=1.0, **measured)
     raw = prepare(log, method="none", torque_cutoff="none", decimate=5, **measured)
-    return {"LS": identify(Problem.of(DRIVE, smooth), method="wls").full,
-            "IV": identify(Problem.of(DRIVE, raw, recordings=log, controller=Poles(OMEGA)), method="iv").full}
+    return {"LS": identify(Problem.from_model(DRIVE, smooth), method="wls").full,
+            "IV": identify(Problem.from_model(DRIVE, raw, recordings=log, controller=Poles(OMEGA)), method="iv").full}
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:

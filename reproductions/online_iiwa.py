@@ -67,7 +67,7 @@ class Machine:
     def limits(self, share: float) -> Limits:
         """Limits of motions at a share of the top speeds."""
         robot = self.model.robot
-        return Limits.of(robot, acceleration=np.full(robot.dof, 6.0), velocity=share * robot.limit("velocity"))
+        return Limits.from_robot(robot, acceleration=np.full(robot.dof, 6.0), velocity=share * robot.limit("velocity"))
 
     def record(self, path: Trajectory, seed: int, *, theta: Array | None = None) -> Recording:
         """A log of the machine that follows a path."""
@@ -75,7 +75,7 @@ class Machine:
         law = ComputedTorque(self.model, self.believed, kp=np.full(7, 1e4), kd=np.full(7, 200.0))
         machine = VirtualRobot(self.model, self.theta if theta is None else theta, law, encoder=self.encoder,
                                torque_noise=NOISE, smooth="stick")
-        return machine.record(Reference.of(motion.q, motion.dq, motion.ddq, rate=RATE), seed=seed)
+        return machine.record(Reference.from_arrays(motion.q, motion.dq, motion.ddq, rate=RATE), seed=seed)
 
 
 def machine() -> Machine:
@@ -276,7 +276,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     samples = prepare(log, cutoff=8.0, slow=0.01)
     others = [prepare(made.log(random_points(robot, k, 20), k), cutoff=8.0, slow=0.01) for k in (2, 3, 4)]
     progress("table 3.3")
-    problem = Problem.of(made.model, samples, base=made.base)
+    problem = Problem.from_model(made.model, samples, base=made.base)
     table_33 = sequential(made, problem, others[:2])
     progress("instruments without a filter")
     iv = instruments(made, log)

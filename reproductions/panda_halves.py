@@ -24,7 +24,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     halves = [prepare(half, cutoff=5) for half in (recording.between(recording.t[0], middle),
                                                    recording.between(middle, recording.t[-1] + 1.0))]
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
-    estimates = [identify(Problem.of(model, half), method="wls") for half in halves]
+    estimates = [identify(Problem.from_model(model, half), method="wls") for half in halves]
     errors = {"first half on second": reconstruct(estimates[0], halves[1]).total.relative_error,
               "second half on first": reconstruct(estimates[1], halves[0]).total.relative_error}
     fits = {"fit of first half": estimates[0].diagnostics["relative_error"],

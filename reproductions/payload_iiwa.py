@@ -115,7 +115,7 @@ def calibrated(made: Machine, logs: dict[str, Samples], recordings: dict[str, Re
         silent = tuple(np.array(made.model.joint_names)[~gains.identified])
         ready = {key: replace(log, tau=log.tau * scale, keep=log.keep & gains.identified, unmeasured=silent,
                               gain_covariance=gains.relative_covariance) for key, log in currents.items()}
-        problem = Problem.of(made.model, ready["unloaded"])
+        problem = Problem.from_model(made.model, ready["unloaded"])
         found = payload(identify(problem, method="wls"), ready["cylinder"], FRAME, unloaded=problem)
         result[name] = {**error(found, cylinder()), "gains": scale.tolist(), "true": off.tolist(),
                         "not_identified": list(gains.reasons)}
@@ -136,7 +136,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
                   "cylinder": made.log(random_points(robot, 3, POINTS), 3, theta=with_load(made, cylinder())),
                   "box": made.log(random_points(robot, 4, POINTS), 4, theta=with_load(made, box()))}
     logs = {name: prepare(log, cutoff=8.0, slow=0.01, thin=4) for name, log in recordings.items()}
-    problem = Problem.of(made.model, logs["unloaded"], base=made.base)
+    problem = Problem.from_model(made.model, logs["unloaded"], base=made.base)
     estimate = identify(problem, method="wls")
     progress("four ways")
     ways = {way: payload(estimate, logs["same"], FRAME, method=way, unloaded=problem, gain_std=0.0) for way in WAYS}
@@ -152,7 +152,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     wrong = {}
     for name, gains in (("all 10 % high", np.full(7, 1.1)), ("all 10 % low", np.full(7, 0.9)),
                         ("in turn 10 % high and low", 1.0 + 0.1 * (-1.0) ** np.arange(7))):
-        scaled = Problem.of(made.model, with_gains(logs["unloaded"], gains), base=made.base)
+        scaled = Problem.from_model(made.model, with_gains(logs["unloaded"], gains), base=made.base)
         found = payload(identify(scaled, method="wls"), with_gains(logs["cylinder"], gains), FRAME, unloaded=scaled)
         wrong[name] = error(found, cylinder())
     right = calibrated(made, logs, recordings)

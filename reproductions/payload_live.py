@@ -67,7 +67,8 @@ def trip(made: Machine, points: Array, seed: int, load: Array) -> tuple[Array, A
     q = np.vstack([np.repeat(motion.q[:1], half, axis=0), motion.q, np.repeat(motion.q[-1:], half, axis=0)])
     law = ComputedTorque(made.model, made.believed, kp=np.full(7, 1e4), kd=np.full(7, 200.0))
     arm = VirtualRobot(made.model, with_load(made, load), law, encoder=ENCODER, torque_noise=NOISE, smooth="stick")
-    log = arm.record(Reference.of(q, *(np.vstack([still, x, still]) for x in (motion.dq, motion.ddq)), rate=RATE),
+    log = arm.record(Reference.from_arrays(q, *(np.vstack([still, x, still]) for x in (motion.dq, motion.ddq)),
+                                           rate=RATE),
                      seed=seed)
     return log.q, log.tau, log.reference
 
@@ -198,7 +199,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     made = machine()
     progress("identifying the robot without load")
     unloaded = prepare(made.log(random_points(made.model.robot, 1, POINTS), 1), cutoff=CUTOFF, slow=0.01, thin=4)
-    estimate = identify(Problem.of(made.model, unloaded, base=made.base), method="wls")
+    estimate = identify(Problem.from_model(made.model, unloaded, base=made.base), method="wls")
     change = change_by_load(estimate, Payload(FRAME))
     motions = {}
     for seed in MOTION_SEEDS:

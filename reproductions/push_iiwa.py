@@ -63,7 +63,8 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     robot = made.model.robot
     progress("identifying the robot")
     first = made.log(random_points(robot, 1, 20), 1)
-    before = identify(Problem.of(made.model, prepare(first, cutoff=8.0, slow=0.01), base=made.base), method="wls")
+    before = identify(Problem.from_model(made.model, prepare(first, cutoff=8.0, slow=0.01), base=made.base),
+                      method="wls")
     progress("a person pushes")
     reference, ends = task(made)
     pushes = person(made, reference, ends)

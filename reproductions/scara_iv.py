@@ -40,15 +40,15 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
                             1.5 * np.sin(1.1 * t) + 0.8 * np.sin(2.7 * t)])
     progress("the virtual SCARA moves for a minute")
     machine = VirtualRobot(model, theta, law, encoder=2.0 * np.pi / 40000, torque_noise=[0.5, 0.05])
-    log = machine.record(Reference.of(path, rate=RATE), seed=1)
+    log = machine.record(Reference.from_arrays(path, rate=RATE), seed=1)
     prepared = {"filtered": prepare(log, cutoff=20, decimate=20, slow=0.0),
                 "unfiltered": prepare(log, method="none", torque_cutoff="none", slow=0.0)}
     found: dict[str, Estimate] = {}
     for how, samples in prepared.items():
-        problem = Problem.of(model, samples, base=base, recordings=log, controller=law)
+        problem = Problem.from_model(model, samples, base=base, recordings=log, controller=law)
         progress(f"least squares and instrumental variables, {how}")
         found[f"LS, {how}"], found[f"IV, {how}"] = identify(problem, method="ols"), identify(problem, method="iv")
-    problem = Problem.of(model, prepared["filtered"], base=base, recordings=log, controller=law)
+    problem = Problem.from_model(model, prepared["filtered"], base=base, recordings=log, controller=law)
     progress("wrong bandwidths")
     found["IV, half bandwidth"] = identify(problem, method="iv", controller=law.slower(0.5))
     slower: dict[str, str] = {}
@@ -130,7 +130,7 @@ def other_starts(problem: Problem, log: Recording, iv: Estimate, inertia: float)
     """Return whether other start values give the same result, and why references alone do not (tables 1-2, eq. 51, fig.
     8, s. 4.3). inertia: true inertia of the first joint."""
     squares, links = (identify(problem, method="iv", start=start) for start in ("wls", "regular-links"))
-    asked = Problem.of(problem.model, along_reference(log, problem.data[0]), base=problem.base)
+    asked = Problem.from_model(problem.model, along_reference(log, problem.data[0]), base=problem.base)
     off = abs(float(identify(asked, method="ols").values[0]) / inertia - 1.0)
     motion = iv.iterations[-1].motion
     assert motion is not None and motion.from_reference is not None

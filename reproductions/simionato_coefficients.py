@@ -76,13 +76,14 @@ def _study(name: str, trajectories: np.ndarray, repetitions: int, progress: Call
     q, dq, ddq = (np.concatenate([getattr(motion, part) for motion in motions]) for part in ("q", "dq", "ddq"))
     theta, start = model.parameters.vector(model.parameters.nominal), time.perf_counter()
     tau, truth = model.inverse_dynamics(theta, q, dq, ddq), base.reduce(theta)
-    clean = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100), base=base), method="ols")
+    clean = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=100), base=base), method="ols")
     seconds, inside = time.perf_counter() - start, []
     for k in range(repetitions):
         if k % 20 == 0:
             progress(f"{name}: noisy repetition {k + 1} of {repetitions}")
         noisy = tau + NOISE * np.random.default_rng([1, k]).normal(size=tau.shape)
-        estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, noisy, rate=100), base=base), method="wls")
+        estimate = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, noisy, rate=100), base=base),
+                            method="wls")
         inside.append(np.mean(np.abs(estimate.values - truth) < 3.0 * estimate.std))
     return {"coefficients": len(base), "samples": len(q), "largest_error": float(np.abs(clean.values - truth).max()),
             "inside": float(np.mean(inside)), "seconds_model_regressor_and_fit": seconds}

@@ -20,7 +20,7 @@ import numpy as np
 from dynid.consistency import Consistency, Ellipsoid
 from dynid.estimate import Problem, identify
 from dynid.excitation import FourierSeries
-from dynid.extraction import SEARCHES, BaseValues, Extraction, ExtractionOptions, extract, reason_of
+from dynid.extraction import SEARCHES, BaseValues, Extraction, ExtractionOptions, extract, violation_reason
 from dynid.extraction.sine_motion import new_motion
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
@@ -124,9 +124,9 @@ def _base_values(name: RobotName, friction: bool) -> tuple[BaseValues, np.ndarra
         signals = [x + NOISE * x.std(axis=0) * rng.normal(size=x.shape) for x in signals]
     theta = model.parameters.vector(model.parameters.nominal)
     tau = model.inverse_dynamics(theta, *signals)
-    estimate = identify(Problem.of(model, Samples.of(*signals, tau, rate=1.0 / step),
-                                   base=base_parameters(model, MASS_FIRST)), method="ols")
-    return BaseValues.of(estimate), theta
+    estimate = identify(Problem.from_model(model, Samples.from_arrays(*signals, tau, rate=1.0 / step),
+                                           base=base_parameters(model, MASS_FIRST)), method="ols")
+    return BaseValues.from_estimate(estimate), theta
 
 
 def _validated(given: BaseValues, theta: np.ndarray, case: str) -> float:
@@ -166,7 +166,7 @@ def _facts(case: str, given: BaseValues, theta: np.ndarray, compared: SetCompari
         wrong = _short(judge, one.theta)
         rows[f"{width}, {loss}"] = {
             "set": f"p_{FIRST_SET[case] + number}", "published": _as_words(case, f"p_{FIRST_SET[case] + number}"),
-            "ours": wrong, "reason": reason_of(judge.violations(one.theta)),
+            "ours": wrong, "reason": violation_reason(judge.violations(one.theta)),
             "form": one.form, "base_distance": one.distance, "base_relative_distance": one.relative_distance,
             "outside_bounds": list(one.outside), "torque_error": compared.torque_error(one.name),
             "force_difference": float(apart.max()), "force_difference_per_joint": apart.tolist(),
@@ -175,7 +175,7 @@ def _facts(case: str, given: BaseValues, theta: np.ndarray, compared: SetCompari
     cones = compared.sets[0].cones
     assert cones is not None
     return {"coefficients": len(given.values), "sets": rows, "true": _short(judge, theta),
-            "true_reason": reason_of(judge.violations(theta)), "cones": cones.to_dict(),
+            "true_reason": violation_reason(judge.violations(theta)), "cones": cones.to_dict(),
             "true_outside_bounds": {width: _true_outside(case, given, theta, width)
                                     for width in ("loose", "normal", "tight")}}
 

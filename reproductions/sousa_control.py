@@ -108,7 +108,8 @@ def _drift(model: Model, machine: Array, law: ControlLaw, motion: FourierSeries)
     """Return the largest motion of a joint (rad) within 2 s at the first point of motion B; None if it diverges."""
     wanted = np.tile(motion.at(np.zeros(1)).q, (round(HELD * RATE), 1))
     try:
-        return float(np.abs(simulate(model, machine, law, Reference.of(wanted, rate=RATE)).q - wanted[0]).max())
+        return float(np.abs(simulate(model, machine, law,
+                                     Reference.from_arrays(wanted, rate=RATE)).q - wanted[0]).max())
     except NotPossibleError:
         return None
 
@@ -120,7 +121,7 @@ def _follow(model: Model, machine: Array, law: ControlLaw, motion: FourierSeries
     t = np.arange(0.0, HELD + PERIOD, 1.0 / RATE)
     wanted = motion.at(np.clip(t - HELD, 0.0, None)).q
     try:
-        found = simulate(model, machine, law, Reference.of(wanted, rate=RATE)).q
+        found = simulate(model, machine, law, Reference.from_arrays(wanted, rate=RATE)).q
     except NotPossibleError as problem:
         when = float(str(problem).split("diverged at ")[1].split(" s")[0])
         return {"diverged": when - HELD, "errors": None, "moved": None,
@@ -135,7 +136,7 @@ def _as_far(model: Model, machine: Array, law: ControlLaw, wanted: Array) -> Arr
     """Positions (rows, dof) of a motion that diverges, as far as it is simulated. A shorter reference moves more slowly
     and counts as diverged a little sooner."""
     try:
-        return simulate(model, machine, law, Reference.of(wanted, rate=RATE)).q
+        return simulate(model, machine, law, Reference.from_arrays(wanted, rate=RATE)).q
     except NotPossibleError:
         return _as_far(model, machine, law, wanted[:-BEFORE])
 

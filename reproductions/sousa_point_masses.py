@@ -44,7 +44,7 @@ def on_the_wam() -> tuple[dict[str, float], dict[str, Any]]:
     samples = moved(whole, truth, TRAJECTORY_A, [0, 0])
     model = Model(robot, (RigidBodies(),))
     base = base_parameters(model)
-    regression = fold(TorqueEquations.of(model, samples, base))
+    regression = fold(TorqueEquations.from_model(model, samples, base))
     stacked = regression.stack(joint_weights(regression))
     consistency = Consistency(model.parameters, form="spatial", margin=0.0)
     boxes = {body: Box(*box) for body, box in zip(consistency.bodies, BOXES, strict=True)}

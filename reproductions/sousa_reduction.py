@@ -37,7 +37,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     consistency = Consistency(model.parameters, form="spatial", margin=0.0)
     truth = is_possible(consistency, WAM[:, 2], base, tolerance=1e-4).theta
     progress("moving it")
-    regression = fold(TorqueEquations.of(model, wam_log(model, truth), base))
+    regression = fold(TorqueEquations.from_model(model, wam_log(model, truth), base))
     stacked = regression.stack()
     free = np.linalg.solve(stacked.r, stacked.rho)
     best = fit(consistency, base, stacked)
@@ -76,7 +76,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
 def _essential_drawn(model: Model, truth: np.ndarray, consistency: Consistency) -> dict[str, Any]:
     """Return the inconsistent links if all parameters, or only the essential ones, are regularised toward the
     manufacturer's drawings. The drawings are consistent, and their masses are wrong by a tenth."""
-    problem = Problem.of(model, wam_log(model, truth))
+    problem = Problem.from_model(model, wam_log(model, truth))
     drawings, rng = truth.copy(), np.random.default_rng(1)
     for columns in model.parameters.bodies.values():
         drawings[columns] *= rng.uniform(0.9, 1.1)  # a body of another density
@@ -113,7 +113,7 @@ def wam_log(model: Model, theta: np.ndarray) -> Samples:
     q, dq, ddq = (np.concatenate([getattr(part, name) for part in parts]) for name in ("q", "dq", "ddq"))
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     size = np.sqrt(np.mean(tau ** 2, axis=0))
-    return Samples.of(q, dq, ddq, tau + NOISE * size * rng.normal(size=tau.shape), rate=RATE)
+    return Samples.from_arrays(q, dq, ddq, tau + NOISE * size * rng.normal(size=tau.shape), rate=RATE)
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:

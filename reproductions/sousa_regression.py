@@ -48,7 +48,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
         progress(f"log {seed + 1} of {LOGS}")
         logs = {motion: moved(model, truth, series, [seed, k]) for k, (motion, series) in enumerate(
             (("A", TRAJECTORY_A), ("B", TRAJECTORY_B)))}
-        problem = Problem.of(model, logs["A"], base=base)
+        problem = Problem.from_model(model, logs["A"], base=base)
         found = {name: identify(problem, method=name) for name in METHODS}
         for motion, log in logs.items():
             for name, one in found.items():
@@ -118,7 +118,8 @@ def moved(model: Model, truth: Array, series: Array, seed: list[int]) -> Samples
         np.arange(round(PERIODS * PERIOD * RATE)) / RATE)
     tau = model.inverse_dynamics(truth, motion.q, motion.dq, motion.ddq)
     size = np.sqrt(np.mean(tau ** 2, axis=0)) * np.array(printed("001", "4.7").values("WLS")) / 100.0
-    return Samples.of(motion.q, motion.dq, motion.ddq, tau + size * coloured(rng, tau.shape, MEMORY * RATE), rate=RATE)
+    return Samples.from_arrays(motion.q, motion.dq, motion.ddq, tau + size * coloured(rng, tau.shape, MEMORY * RATE),
+                               rate=RATE)
 
 
 def motion_of(log: Samples) -> tuple[Array, Array, Array]:

@@ -64,7 +64,8 @@ def run(progress: Callable[[str], None], logs: int = LOGS) -> dict[str, Any]:
         size = NOISE * np.sqrt(np.mean(clean ** 2, axis=0))
         for colour, memory in COLOURS.items():
             tau = clean + size * coloured(rng, clean.shape, memory)
-            whole = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=RATE), base=base, nominal=theta * 1.05)
+            whole = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=RATE), base=base,
+                                       nominal=theta * 1.05)
             for method in METHODS:
                 for way, problem in (("correlated", whole), ("blocks", replace(whole, data=()))):
                     if (colour, method, way) in held:

@@ -22,7 +22,7 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
     samples = prepare(log("tx40", robot), cutoff=100, decimate=10, stages=2, slow=SLOW)
     wrist = {"kind": "coupled-wrist", "joints": [5, 6]}
     model = Model(robot, make_terms(robot, rotor=True, friction=("viscous", "coulomb", "offset"), extra=[wrist]))
-    problem = Problem.of(model, samples)
+    problem = Problem.from_model(model, samples)
     estimates = {name: identify(problem, method=name) for name in ("ols", "wls")}
     values = {method: dict(zip(one.names, one.values.tolist(), strict=True)) for method, one in estimates.items()}
     reference = _reference()

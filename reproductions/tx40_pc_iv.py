@@ -42,7 +42,7 @@ def run(progress: Callable[[str], None], mistuned: int = LOGS) -> dict[str, Any]
     steps: dict[str, dict[str, int | None]] = {name: {} for name in errors}
     joints: dict[str, dict[str, Any]] = {"actual data": {}, "coarse data": {}}
 
-    good = Problem.of(model, prepare(recording, cutoff=100, decimate=10, stages=2, slow=SLOW), base=base)
+    good = Problem.from_model(model, prepare(recording, cutoff=100, decimate=10, stages=2, slow=SLOW), base=base)
     for name in METHODS:
         progress(f"real log: {name}")
         one = identify(good, method=name)
@@ -50,13 +50,13 @@ def run(progress: Callable[[str], None], mistuned: int = LOGS) -> dict[str, Any]
         steps["actual data"][name] = one.diagnostics.get("iterations")
         joints["actual data"][name] = one.diagnostics["relative_error_per_joint"]
 
-    judge = Problem.of(model, prepare(recording, cutoff=40, torque_cutoff=40, slow=SLOW), base=base)
+    judge = Problem.from_model(model, prepare(recording, cutoff=40, torque_cutoff=40, slow=SLOW), base=base)
     smooth = prepare(recording, cutoff=40, slow=0.0)
     # The loop's inverse (Janot et al., eq. 42), so that a loop of this bandwidth follows the filtered positions.
     reference = smooth.q + 2.0 / BANDWIDTH * smooth.dq + smooth.ddq / BANDWIDTH ** 2
     coarse = replace(recording, q=np.round(recording.q / COUNT) * COUNT, reference=reference, reference_velocity=None)
     unfiltered = prepare(coarse, method="none", torque_cutoff="none", slow=0.0)
-    rough = Problem.of(model, unfiltered, base=base, recordings=coarse, controller=Poles(np.full(6, BANDWIDTH)))
+    rough = Problem.from_model(model, unfiltered, base=base, recordings=coarse, controller=Poles(np.full(6, BANDWIDTH)))
     filtered = judge.regression.relative_error(identify(judge, method="wls").values)
     for name in ("ols", *METHODS):
         progress(f"coarse positions, no filter: {name}")
@@ -150,7 +150,7 @@ def _mistuned(progress: Callable[[str], None], count: int
         recording = machine.record(path, seed=k + 1)
         samples = prepare(recording, cutoff=60, decimate=10, slow=0.05)
         # The robot's file holds the truth here, which no method may see.
-        problem = replace(Problem.of(model, samples, recordings=recording, controller=law), nominal=None)
+        problem = replace(Problem.from_model(model, samples, recordings=recording, controller=law), nominal=None)
         for name in (one for one in names if k < len(misses[one])):
             try:
                 one = identify(problem, method=name, controller=slow)
@@ -177,16 +177,16 @@ def _crossed(progress: Callable[[str], None]) -> tuple[dict[str, dict[str, list[
     tests = []
     for k in range(3):
         path = quintics(rng.uniform(-0.8, 0.8, (9, 6)), np.arange(9.0))
-        other = machine.record(Reference.of(path.at(np.arange(0.0, 8.0, 0.001)).q, rate=1000.0), seed=20 + k)
+        other = machine.record(Reference.from_arrays(path.at(np.arange(0.0, 8.0, 0.001)).q, rate=1000.0), seed=20 + k)
         tests.append(prepare(other, cutoff=60, decimate=10, slow=0.05))
-    regressions, first = [Problem.of(model, one).regression for one in tests], tests[0]
+    regressions, first = [Problem.from_model(model, one).regression for one in tests], tests[0]
     coarse = replace(recording, q=np.round(recording.q / COUNT) * COUNT, dq=None)
     cases = {"actual data": (prepare(recording, cutoff=60, decimate=10, slow=0.05), recording),
              "coarse data": (prepare(coarse, method="none", torque_cutoff="none", slow=0.05), coarse)}
     found: dict[str, dict[str, list[float]]] = {}
     curves: dict[str, Any] = {}
     for case, (samples, behind) in cases.items():
-        problem = replace(Problem.of(model, samples, recordings=behind, controller=law), nominal=None)
+        problem = replace(Problem.from_model(model, samples, recordings=behind, controller=law), nominal=None)
         found[case], torques = {}, {"measured": first.tau[:, 1]}
         for name in METHODS:
             progress(f"virtual TX40, {case}: {name}")
@@ -207,7 +207,7 @@ def _path(seed: int) -> Reference:
         for k in range(1, 6):
             w = 2.0 * np.pi * 0.25 * k
             q[:, j] += rng.uniform(-0.5, 0.5) * (1.0 - np.cos(w * t)) / np.sqrt(k)
-    return Reference.of(q, rate=1000.0)
+    return Reference.from_arrays(q, rate=1000.0)
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:

@@ -6,7 +6,7 @@ import numpy as np
 from robots import random_inertia
 
 from dynid import dynamics
-from dynid.dynamics.following import chain_of, tree_motion
+from dynid.dynamics.following import closed_chain, tree_motion
 from dynid.robot import Body, Frame, Joint, Robot
 from dynid.robot.loops import Closure, ClosureKind, closed
 from dynid.robot.pose import from_xyz_rpy, translation
@@ -18,7 +18,7 @@ def random_loop(seed: int) -> Robot:
     """A spatial chain of seven random joints from the base to the end of an eighth body, held there in a random way."""
     for attempt in range(100):
         robot = _random_loop(np.random.default_rng([seed, attempt]), ("point", "rod", "rigid")[seed % 3], seed % 2 == 0)
-        chain = chain_of(robot)
+        chain = closed_chain(robot)
         still = np.zeros((1, robot.dof))
         if np.abs(tree_motion(robot, chain.begin[None, :robot.dof], still, still).rates).max() < 3.0:
             return robot

@@ -13,7 +13,7 @@ from dynid.estimate import Estimate
 from dynid.fleet.robot_fold import RobotFold, level_noise, log_noise
 from dynid.model import Model
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, base_parameters, equations_of, fold
+from dynid.regression import BaseParameters, base_parameters, fold, prepared_equations
 
 RATE = 100.0
 
@@ -44,15 +44,15 @@ class Fleet:
         rng = np.random.default_rng(seed)
         q, dq, ddq = fourier(self.model.dof, seconds=seconds, seed=seed, rate=RATE, period=max(2.0, min(seconds, 10.0)))
         tau = (machine or self.model).inverse_dynamics(theta, q, dq, ddq)
-        samples = Samples.of(q, dq, ddq, tau + low_passed(rng, tau.shape, self.noise, 10.0, RATE), rate=RATE)
-        equations = equations_of(self.model, samples, self.base)
+        samples = Samples.from_arrays(q, dq, ddq, tau + low_passed(rng, tau.shape, self.noise, 10.0, RATE), rate=RATE)
+        equations = prepared_equations(self.model, samples, self.base)
         found = fold(equations, blocks=1, threads=1)
         entry = ManifestEntry(f"{robot}-{seed}", f"{robot}-{seed}", len(samples), 0.0, seconds, robot, date)
         return LogFold(entry, found, log_noise(equations, found))
 
     def robots(self, logs: list[list[LogFold]]) -> tuple[RobotFold, ...]:
         """Return robots from the compressed regressions of their logs, with the common noise of the fleet."""
-        return level_noise([RobotFold.of(f"robot {k}", folds) for k, folds in enumerate(logs)])
+        return level_noise([RobotFold.from_folds(f"robot {k}", folds) for k, folds in enumerate(logs)])
 
     def new_errors(self, values: Array, theta: Array) -> float:
         """Root mean square of the error of torques along a new motion, in units of the noise."""

@@ -37,7 +37,7 @@ class Machine:
                             torque_noise=[1.0, 1.0, 0.5, 0.1]).record(self.reference, seed=seed)
 
     def problem(self, log: Recording, **filters: object) -> Problem:
-        return Problem.of(self.model, prepare(log, **filters), recordings=log, controller=self.law)
+        return Problem.from_model(self.model, prepare(log, **filters), recordings=log, controller=self.law)
 
 
 def machine(omega: float = 25.0, seconds: float = 12.0) -> Machine:
@@ -60,6 +60,6 @@ def machine(omega: float = 25.0, seconds: float = 12.0) -> Machine:
     rng, t = np.random.default_rng(0), np.arange(int(seconds * 1000)) / 1000.0
     w = 4.0 * np.pi / seconds * np.arange(1, 6)
     a, b = 0.25 * rng.normal(size=(2, 5, 4))
-    reference = Reference.of(np.sin(np.outer(t, w)) @ a + (np.cos(np.outer(t, w)) - 1.0) @ b, rate=1000.0)
+    reference = Reference.from_arrays(np.sin(np.outer(t, w)) @ a + (np.cos(np.outer(t, w)) - 1.0) @ b, rate=1000.0)
     inertia = np.atleast_2d(joint_inertia(model, theta, reference.q)).max(axis=0)
     return Machine(model, theta, PD(kp=inertia * omega ** 2, kd=1.6 * inertia * omega), reference)

@@ -47,4 +47,4 @@ def arm() -> tuple[Model, Array]:
 def motion(model: Model, theta: Array, noise: Array | float = 0.0, *, rate: float = 200.0, **options: float) -> Samples:
     """Samples along a Fourier series with the model's torques and noise (samples, joints)."""
     q, dq, ddq = fourier(model.dof, rate=rate, **options)
-    return Samples.of(q, dq, ddq, model.inverse_dynamics(theta, q, dq, ddq) + noise, rate=rate)
+    return Samples.from_arrays(q, dq, ddq, model.inverse_dynamics(theta, q, dq, ddq) + noise, rate=rate)

@@ -33,7 +33,7 @@ def push(frame: str, force: Sequence[float], start: float, stop: float, moment: 
 
 @cache
 def estimate() -> Estimate:
-    return identify(Problem.of(arm().model, prepare(recording(1), cutoff=8.0)), method="wls")
+    return identify(Problem.from_model(arm().model, prepare(recording(1), cutoff=8.0)), method="wls")
 
 
 @cache

@@ -48,9 +48,9 @@ def shown():
     tau = model.inverse_dynamics(theta, motion.q, motion.dq, motion.ddq)
     tau[:, 0] *= -1.0
     log = dynid.Recording(t, motion.q, tau, joints=robot.joint_names, source=EVIL, notes=(EVIL,))
-    samples = dynid.Samples.of(motion.q, motion.dq, motion.ddq, tau, rate=200.0)
+    samples = dynid.Samples.from_arrays(motion.q, motion.dq, motion.ddq, tau, rate=200.0)
     samples = replace(samples, joints=robot.joint_names)
-    problem = dynid.Problem.of(model, samples)
+    problem = dynid.Problem.from_model(model, samples)
     estimate = dynid.identify(problem, method="wls")
     return {"robot": robot, "recording": log, "estimate": estimate,
             "verdict": dynid.verdict(estimate, problem, reconstruction=dynid.reconstruct(estimate, samples))}
@@ -75,7 +75,7 @@ def test_what_is_shown_of_each(shown):
 
 
 def test_text_representations_are_one_short_line(shown):
-    samples = dynid.Samples.of(*np.zeros((4, 9, 3)), source="log.csv")
+    samples = dynid.Samples.from_arrays(*np.zeros((4, 9, 3)), source="log.csv")
     robot = dynid.Robot.builtin("arm3r")
     model = dynid.Model(robot)
     assert repr(robot) == "<Robot arm3r: 3 joints>" and repr(model) == "<Model of arm3r: 3 joints, 30 parameters>"

@@ -129,7 +129,7 @@ class Process(NamedTuple):
     files: list[Path]
 
     @staticmethod
-    def of(folder: Path) -> Process:
+    def from_folder(folder: Path) -> Process:
         parts = [CALLS, BOUND, CURVES, ERRORS, OWN_CURVE, NOT_KEPT]
         lines = outcome(folder, "\nprint('next')\n".join(parts))
         ends = [k for k, line in enumerate(lines) if line == "next"]
@@ -160,7 +160,7 @@ def test_a_kernel_that_is_always_inlined_is_not_compiled_by_itself() -> None:
 @pytest.fixture(scope="module")
 def processes(folder: Path) -> list[Process]:
     """Two processes, one after the other, with the same calls: the first compiles, the second finds what is kept."""
-    return [Process.of(folder) for _ in range(2)]
+    return [Process.from_folder(folder) for _ in range(2)]
 
 
 def test_a_second_process_does_not_load_numba(processes: list[Process]) -> None:

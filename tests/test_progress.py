@@ -29,7 +29,7 @@ def test_the_share_never_goes_back() -> None:
 
 def test_a_function_of_a_sentence_is_a_progress_too() -> None:
     said: list[str] = []
-    progress = Progress.of(said.append)
+    progress = Progress.from_callback(said.append)
     progress("reading", 0.3)
     progress.part(0.0, 1.0)("folding")
-    assert said == ["reading", "folding"] and Progress.of(progress) is progress
+    assert said == ["reading", "folding"] and Progress.from_callback(progress) is progress

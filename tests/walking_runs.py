@@ -36,4 +36,4 @@ def identified(folder: Path, world: WorldLog, *leave_out: str, robot: str = "", 
 
 
 def codes(run: Run) -> set[str]:
-    return {finding.code for finding in run.verdict.of("suspicious")}
+    return {finding.code for finding in run.verdict.of_kind("suspicious")}

@@ -46,7 +46,7 @@ def record(seed: int, urdf: str | Path = "arm.urdf", duration: float = 24.0, per
     motion = FourierSeries(share * series.a, share * series.b, series.q0, period).at(t)
     machine = VirtualRobot(model, theta, Cascade(kp=30.0, kv=(60.0, 80.0, 25.0), feedforward=True),
                            encoder=2 * np.pi / 2 ** 17, torque_noise=(0.15, 0.2, 0.08), jitter=5e-5)
-    return machine.record(Reference.of(motion.q, motion.dq, motion.ddq, rate=RATE), seed=seed)
+    return machine.record(Reference.from_arrays(motion.q, motion.dq, motion.ddq, rate=RATE), seed=seed)
 
 
 def write(recording: Recording, path: str | Path) -> None:

@@ -25,7 +25,7 @@ def main() -> None:
     t = np.arange(0.0, 16.0, 1.0 / RATE)
     rng = np.random.default_rng(3)
     motion = dynid.trajectories.FourierSeries(*0.3 * rng.uniform(-1.0, 1.0, (2, 3, 5)), np.zeros(3), 8.0).at(t)
-    reference = dynid.Reference.of(motion.q, motion.dq, motion.ddq, rate=RATE)
+    reference = dynid.Reference.from_arrays(motion.q, motion.dq, motion.ddq, rate=RATE)
     base = dynid.base_parameters(model)
     true = base.matrix @ truth
     where = base.names.index("ZZ1R")
@@ -35,7 +35,7 @@ def main() -> None:
         machine = dynid.VirtualRobot(model, truth, LAW, encoder=2 * np.pi / 2.0**one, torque_noise=0.1)
         log = machine.record(reference, seed=int(one))
         raw = dynid.prepare(log, method="none", decimate=1, torque_cutoff="none")
-        problem = dynid.Problem.of(model, raw, recordings=log, controller=LAW)
+        problem = dynid.Problem.from_model(model, raw, recordings=log, controller=LAW)
         estimates = (dynid.identify(problem, method="wls"), dynid.identify(model, dynid.prepare(log), method="wls"),
                      dynid.identify(problem, method="iv"))
         for name, estimate in zip(found, estimates, strict=True):

@@ -41,7 +41,7 @@ def main() -> None:
     for seconds in spans:
         q, dq, ddq = motion(seconds, np.random.default_rng(1))
         tau = model.inverse_dynamics(truth, q, dq, ddq) + rng.normal(scale=0.1, size=q.shape)
-        samples = dynid.Samples.of(q, dq, ddq, tau, rate=RATE)
+        samples = dynid.Samples.from_arrays(q, dq, ddq, tau, rate=RATE)
         for name, found in least.items():
             estimate = dynid.identify(model, samples, method=name)
             found.append(np.linalg.eigvalsh(model.inertia_matrix(estimate.full, postures)).min())

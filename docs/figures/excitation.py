@@ -14,7 +14,7 @@ def main() -> None:
     model = dynid.Model(robot, dynid.make_terms(robot, friction=("viscous", "coulomb")))
     found = dynid.excite(model, family=dynid.trajectories.Fourier(duration=10.0, harmonics=5),
                          search=dynid.trajectories.Search(budget=None, rounds=1, seed=0))
-    drawn = assess(model, random_sines(dynid.Limits.of(robot), duration=10.0, seed=0))
+    drawn = assess(model, random_sines(dynid.Limits.from_robot(robot), duration=10.0, seed=0))
     t = np.linspace(0.0, 10.0, 400)
     better, worse = (one.trajectory.at(t).q for one in (found, drawn))
     order = np.argsort(drawn.std)

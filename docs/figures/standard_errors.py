@@ -33,7 +33,7 @@ def coverage(correlation: float, rng: np.random.Generator) -> tuple[float, float
         values, (left,), *_ = np.linalg.lstsq(columns, tau[:, 0], rcond=None)
         plain = np.sqrt(left / (len(t) - 4) * np.diag(np.linalg.inv(columns.T @ columns)))
         inside[0, k] = np.abs(values - wanted) < 1.96 * plain
-        estimate = dynid.identify(model, dynid.Samples.of(q, dq, ddq, tau, rate=RATE), method="ols")
+        estimate = dynid.identify(model, dynid.Samples.from_arrays(q, dq, ddq, tau, rate=RATE), method="ols")
         low, high = estimate.conf_int().T
         inside[1, k] = (low < wanted) & (wanted < high)
     return float(inside[0].mean()), float(inside[1].mean())

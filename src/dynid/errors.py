@@ -77,7 +77,7 @@ def did_you_mean(name: str, known: Iterable[str], listed: str = "there are") -> 
     return f"did you mean '{close[0]}'?" if close else f"{listed} {', '.join(known)}"
 
 
-def one_of(name: str, known: Collection[Name], what: str) -> Name:
+def known_name(name: str, known: Collection[Name], what: str) -> Name:
     """Return the known name that is given; raise an error with similar names for an unknown one."""
     if name not in known:
         raise DynidError(f"there is no {what} '{name}'; {did_you_mean(name, known)}")

@@ -33,7 +33,7 @@ class Note:
         return {"code": self.code, "text": self.text, "evidence": _plain(self.evidence)}
 
     @staticmethod
-    def of(plain: Mapping[str, Any]) -> Note:
+    def from_plain(plain: Mapping[str, Any]) -> Note:
         """Return a note from plain data, such as that of a file."""
         numbers = {name: tuple(math.nan if x is None else x for x in value) if isinstance(value, list) else
                    math.nan if value is None else value for name, value in plain["evidence"].items()}

@@ -26,7 +26,7 @@ class Progress:
         self._last = [0.0] if last is None else last  # shared by all parts of a whole
 
     @staticmethod
-    def of(progress: ProgressCallback) -> Progress:
+    def from_callback(progress: ProgressCallback) -> Progress:
         """Return the given `Progress`, or one that passes its sentences to the given function."""
         return progress if isinstance(progress, Progress) else Progress(lambda sentence, share: progress(sentence))
 

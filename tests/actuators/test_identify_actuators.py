@@ -152,7 +152,7 @@ def test_encoder_bias_and_backlash_are_recovered():
 def test_a_leg_and_an_arm_of_mujoco_are_recovered(kind):
     """A hanging leg of 3 joints and an arm of 6 joints by MuJoCo, PD law, encoders of 12 bits."""
     pytest.importorskip("mujoco")
-    machine = Machine.of(kind, 21)
+    machine = Machine.from_kind(kind, 21)
     found = identify_actuators(machine.robot(), machine.log(21), gains=machine.gains, friction="m1", diagnose=False)
     for joint, values in machine.truth.items():
         for parameter, share in (("armature", 0.05), ("viscous", 0.1), ("coulomb", 0.05)):

@@ -7,7 +7,7 @@ import pytest
 
 import dynid
 from dynid.actuators import ActuatorLog, pendulum
-from dynid.actuators.chains import chains_of
+from dynid.actuators.chains import robot_chains
 from dynid.actuators.encoder import encoder_count
 from dynid.actuators.laws import LAWS
 from dynid.actuators.problem import ChainLog, ChainProblem
@@ -26,8 +26,8 @@ def problem_of(law="pd", known=KNOWN, q=None, **other):
     command = motions(1, ROWS, RATE, 5)[0]
     q = np.full(ROWS, command[0]) if q is None else q
     log = dynid.Recording.from_commands(np.arange(ROWS) / RATE, q[:, None], command[:, None], joints=("j",), **other)
-    chain = chains_of(pendulum(0.5, 0.15))[0]
-    one = ChainLog.of(chain, ActuatorLog(log), LAWS[law], 0.1, None)
+    chain = robot_chains(pendulum(0.5, 0.15))[0]
+    one = ChainLog.from_log(chain, ActuatorLog(log), LAWS[law], 0.1, None)
     one.signals.first[:] = [[[command[0]], [0.0]]]
     return ChainProblem(LAWS[law], ("j",), (one,), (known,), ())
 
@@ -53,12 +53,12 @@ def test_the_error_falls_with_the_square_of_the_step_and_plain_numpy_agrees():
 
 def test_the_error_of_joints_that_move_each_other_falls_with_the_square_of_the_step():
     """With centrifugal and Coriolis torques of the start of a step it fell in proportion to the step."""
-    machine = Machine.of("arm", 3)
+    machine = Machine.from_kind("arm", 3)
     robot = machine.robot()
-    chain, law, names = chains_of(robot)[0], LAWS["pd"], tuple(machine.truth)
+    chain, law, names = robot_chains(robot)[0], LAWS["pd"], tuple(machine.truth)
     command = motions(len(names), ROWS, RATE, 5).T
     log = dynid.Recording.from_commands(np.arange(ROWS) / RATE, command, command, joints=names)
-    one = ChainLog.of(chain, ActuatorLog(log), law, 0.1, None)
+    one = ChainLog.from_log(chain, ActuatorLog(log), law, 0.1, None)
     one.signals.first[:] = [[command[0], np.zeros(len(names))]]
     problem = ChainProblem(law, names, (one,), tuple({**own, **machine.gains} for own in machine.truth.values()), ())
     finest = every_position(problem, 6.25e-5)
@@ -115,7 +115,7 @@ def test_a_target_follows_its_command_at_the_limited_speed():
     """A step of 1 rad at 2 rad/s: a ramp of half a second, by hand."""
     command = np.where(np.arange(ROWS) < 100, 0.0, 1.0)
     log = dynid.Recording.from_commands(np.arange(ROWS) / RATE, np.zeros((ROWS, 1)), command[:, None], joints=("j",))
-    signals = ChainLog.of(chains_of(pendulum(0.5, 0.15))[0], ActuatorLog(log), LAWS["pd"], 0.1, None).signals
+    signals = ChainLog.from_log(robot_chains(pendulum(0.5, 0.15))[0], ActuatorLog(log), LAWS["pd"], 0.1, None).signals
     target = signals.at_speeds(np.array([2.0]))
     assert signals.at_speeds(np.array([np.inf])) is signals
     expected = np.clip(2.0 * (np.arange(ROWS) - 100) / RATE, 0.0, 1.0)
@@ -131,7 +131,7 @@ def test_switching_off_arrives_with_the_delay_of_commands():
              "armature": 0.01, "coulomb": 0.01, "viscous": 0.01}
     log = dynid.Recording.from_commands(np.arange(ROWS) / RATE, np.full((ROWS, 1), 1.2), np.full((ROWS, 1), 1.25),
                                         joints=("j",), voltage=voltage)
-    one = ChainLog.of(chains_of(pendulum(0.5, 0.15))[0], ActuatorLog(log), LAWS["voltage"], 0.1, None)
+    one = ChainLog.from_log(robot_chains(pendulum(0.5, 0.15))[0], ActuatorLog(log), LAWS["voltage"], 0.1, None)
     falls = []
     for delay in (0.0, 0.03):
         problem = ChainProblem(LAWS["voltage"], ("j",), (one,), ({**known, "delay": delay},), ())
@@ -142,7 +142,7 @@ def test_switching_off_arrives_with_the_delay_of_commands():
 
 def replace_commands(one, command):
     log = dynid.Recording.from_commands(one.signals.t, one.signals.q, command[:, None], joints=("j",))
-    found = ChainLog.of(one.chain, ActuatorLog(log), LAWS["pd"], 0.1, None)
+    found = ChainLog.from_log(one.chain, ActuatorLog(log), LAWS["pd"], 0.1, None)
     found.signals.first[:] = one.signals.first
     return found
 
@@ -160,7 +160,7 @@ def test_a_limited_target_moves_the_joint_as_a_ramp_of_many_small_steps_does():
     middle = np.append(0.5 * (target[1:] + target[:-1]), target[-1])  # means of the ramp
     truth = simulate([servo], middle[None], fine, bits=None)[0][::every]
     log = dynid.Recording.from_commands(np.arange(ROWS) / RATE, truth[:, None], command[::every, None], joints=("j",))
-    one = ChainLog.of(chains_of(pendulum(0.5, 0.15))[0], ActuatorLog(log), LAWS["pd"], 0.1, None)
+    one = ChainLog.from_log(robot_chains(pendulum(0.5, 0.15))[0], ActuatorLog(log), LAWS["pd"], 0.1, None)
     one.signals.first[:] = [[[command[0]], [0.0]]]
     known = {"kp": 8.0, "kd": 0.15, "armature": 0.01, "coulomb": 0.05, "viscous": 0.05, "speed_limit": limit}
     found = positions(ChainProblem(LAWS["pd"], ("j",), (one,), (known,), ()), 1e-3)

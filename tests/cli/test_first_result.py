@@ -83,7 +83,7 @@ def test_a_folder_names_the_logs_that_are_fitted_together(dynid, log):
     shown = " ".join(dynid("identify", "arm3r", ".", *QUICK).out.split())
     note = shown.partition("Note: Found in .")[2]
     assert "good.csv and sign.csv" in note and "Left out: copy.csv" in note and "give their files" in note
-    named = RunSettings.of({"robot": "arm3r", "logs": ["good.csv", "sign.csv"]})
+    named = RunSettings.from_values({"robot": "arm3r", "logs": ["good.csv", "sign.csv"]})
     assert found_logs_sentence(named, ["good.csv", "sign.csv"], []) == ""
 
 

@@ -42,7 +42,7 @@ def arm_problem(links: int, seed: int = 0, samples: int = 120, noise: float = 0.
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     tau += noise * tau.std(axis=0) * rng.normal(size=tau.shape)
     base = base_parameters(model)
-    return model, theta, base, fold(TorqueEquations.of(model, Samples.of(q, dq, ddq, tau), base))
+    return model, theta, base, fold(TorqueEquations.from_model(model, Samples.from_arrays(q, dq, ddq, tau), base))
 
 
 def oracle(consistency: Consistency, matrix: np.ndarray, rho: np.ndarray) -> float:

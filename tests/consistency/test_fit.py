@@ -17,7 +17,7 @@ from dynid.consistency.newton import minimise
 from dynid.consistency.program import SparseColumns, optimality_gap, solve_program
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem, identify
-from dynid.estimate.consistent import consistency_of
+from dynid.estimate.consistent import problem_consistency
 from dynid.recording import Samples
 from dynid.regression import Stacked
 from dynid.robot import inertia as ten
@@ -62,7 +62,7 @@ def test_the_estimate_is_above_cvxpys_optimum_by_what_it_says(links: int, seed: 
     problem = Problem(model, regression)
     estimate = identify(problem, method="pc-wls")
     stacked = regression.stack(np.array(estimate.diagnostics.weights))
-    least = oracle(consistency_of(problem), stacked.r @ problem.base.matrix, stacked.rho) + stacked.rest
+    least = oracle(problem_consistency(problem), stacked.r @ problem.base.matrix, stacked.rho) + stacked.rest
     above = stacked.misfit(estimate.values) / least - 1.0
     assert above == pytest.approx(estimate.diagnostics["given_up"], abs=3e-6)
     assert above < 0.0101
@@ -201,7 +201,8 @@ def trouble(units: float = 1.0, nominal: float = 1.0) -> Problem:
     q, dq, ddq = rng.uniform(-3, 3, (200, 3)), rng.normal(size=(200, 3)), 2.0 * rng.normal(size=(200, 3))
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     tau += 0.1 * tau.std(axis=0) * rng.normal(size=tau.shape)
-    return Problem.of(model, Samples.of(q, dq, ddq, units * tau, rate=100.0), base=base, nominal=nominal * theta)
+    return Problem.from_model(model, Samples.from_arrays(q, dq, ddq, units * tau, rate=100.0), base=base,
+                              nominal=nominal * theta)
 
 
 @pytest.mark.parametrize("method", ["pc-ols", "pc-wls", "pc-ridge"])

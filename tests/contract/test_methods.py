@@ -70,7 +70,7 @@ def with_values(found: Estimate, values: np.ndarray) -> Estimate:
 
 
 def forgets_the_first_log(problem: Problem) -> Estimate:
-    return wls(Problem.of(problem.model, problem.data[-1]) if problem.data else problem)
+    return wls(Problem.from_model(problem.model, problem.data[-1]) if problem.data else problem)
 
 
 def absolute_size(problem: Problem) -> Estimate:

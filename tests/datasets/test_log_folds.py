@@ -102,7 +102,7 @@ def test_the_sum_of_files_is_the_fold_of_their_samples(tmp_path: Path) -> None:
     found, said = fold_logs(model, folder)
     settings = said.preparation
     samples = [dynid.prepare(dynid.read(log.source, robot=model.robot), settings) for log in find_logs(folder)]
-    whole = fold(dynid.regression.equations_of(model, samples, found.base))
+    whole = fold(dynid.regression.prepared_equations(model, samples, found.base))
     assert found.rows == whole.rows
     for one, other in zip(found.factors, whole.factors, strict=True):
         squares = other.r.T @ other.r
@@ -271,7 +271,7 @@ def test_a_parquet_dataset_in_folders(tmp_path: Path) -> None:
         (f"R{k}", "wave", f"2026-01-0{k + 1}") for k in range(3)]
     settings = said.preparation
     samples = [dynid.prepare(dynid.read(tmp_path / f"plain{k}.npz", robot=model.robot), settings) for k in range(3)]
-    whole = fold(dynid.regression.equations_of(model, samples, found.base))
+    whole = fold(dynid.regression.prepared_equations(model, samples, found.base))
     assert found.rows == whole.rows and sum(plain.rows) > 0
     for one, other in zip(found.factors, whole.factors, strict=True):
         squares = other.r.T @ other.r

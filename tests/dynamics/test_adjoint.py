@@ -8,7 +8,7 @@ import pytest
 from robots import random_robot, to_pinocchio
 
 from dynid.dynamics.adjoint import adjoint_kernel
-from dynid.dynamics.tree import tree_of
+from dynid.dynamics.tree import robot_tree
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -24,7 +24,7 @@ def test_adjoint_of_inverse_dynamics_is_pinocchios(seed: int) -> None:
         weights = np.zeros((10 * n * n, 3))
         weights[place[j]] = robot.inertias.ravel()[:, None]  # the sum of weights times entries is then tau_j
         out = np.zeros((3, 3, n))
-        adjoint_kernel(*tree_of(robot), q, dq, ddq, place, weights, out, 0, 3)
+        adjoint_kernel(*robot_tree(robot), q, dq, ddq, place, weights, out, 0, 3)
         for sample in range(3):
             by_q, by_dq, by_ddq = pin.computeRNEADerivatives(model, data, q[sample], dq[sample], ddq[sample])
             by_ddq = np.triu(by_ddq) + np.triu(by_ddq, 1).T

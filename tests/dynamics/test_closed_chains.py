@@ -12,7 +12,7 @@ from refusals import refused
 
 from dynid import dynamics
 from dynid.arrays import Array
-from dynid.dynamics.following import chain_of, closes, random_postures, tree_motion
+from dynid.dynamics.following import closed_chain, closes, random_postures, tree_motion
 from dynid.errors import NotPossibleError, RobotError
 from dynid.model import Model, make_terms
 from dynid.regression import base_parameters
@@ -24,7 +24,7 @@ from dynid.robot.write_mjcf import to_mjcf
 
 def motions(robot: Robot, count: int = 20, seed: int = 3) -> tuple[Array, Array, Array]:
     rng = np.random.default_rng(seed)
-    begin = chain_of(robot).begin[:robot.dof]
+    begin = closed_chain(robot).begin[:robot.dof]
     q = begin + 0.4 * (random_postures(robot, 2 * count, rng) - begin)
     return q[closes(robot, q)][:count], *rng.normal(size=(2, count, robot.dof))
 
@@ -85,7 +85,7 @@ def test_matrices_are_mujocos(name: str) -> None:
 @pytest.mark.parametrize("name", CHAINS)
 def test_velocities_and_accelerations_are_slopes(name: str) -> None:
     robot = chain(name)
-    begin, t = chain_of(robot).begin[:robot.dof], np.arange(1600) * 2.5e-4
+    begin, t = closed_chain(robot).begin[:robot.dof], np.arange(1600) * 2.5e-4
     phase, speed = np.arange(robot.dof), 2.0 + np.arange(robot.dof)
     q = begin + 0.05 * np.sin(np.outer(t, speed) + phase)
     dq = 0.05 * speed * np.cos(np.outer(t, speed) + phase)
@@ -120,7 +120,7 @@ def test_a_parallelogram_has_three_base_parameters() -> None:
     pin = Closure("pin", "axis", Frame("", 1, translation(0.6, 0.0, 0.0)), Frame("", 2, translation(0.3, 0.0, 0.0)))
     robot = closed(tree, [pin], ["coupler", "rocker"], {"crank": 1.2, "coupler": -1.2, "rocker": 1.2})
     assert len(base_parameters(Model(robot))) == 3
-    assert chain_of(robot).repeated == {"pin": 3}
+    assert closed_chain(robot).repeated == {"pin": 3}
     # Flat, its crank and coupler may go on either way: the sample where both meet is named, in motions short and long.
     for count in (60, 900):
         q = np.linspace(1.2, -0.2, count)[:, None]
@@ -152,7 +152,7 @@ def test_free_fall_keeps_energy(name: str, seconds: float, step: float) -> None:
     """From near its posture; springs pull a machine with limits back there, so that it does not fall through a posture
     in which its branches meet."""
     robot = Robot.builtin(name)
-    begin = chain_of(robot).begin[:robot.dof]
+    begin = closed_chain(robot).begin[:robot.dof]
     model = Model(robot)
     theta, stiffness = model.parameters.nominal, np.where(np.isfinite(robot.limit("upper")), 400.0, 0.0)
     hold = dynamics.gravity(robot, None, begin) * (stiffness > 0.0)
@@ -206,13 +206,13 @@ def test_troubles_are_named() -> None:
     tree, (one, two, three) = followers.tree, followers.loops.closures
     posture = dict(zip(tree.joint_names, followers.loops.posture, strict=True))
     with refused(RobotError, "loop-undetermined", "swing3"):
-        chain_of(closed(tree, [one, two], followers.following, posture))
+        closed_chain(closed(tree, [one, two], followers.following, posture))
     with refused(RobotError, "loop-without-freedom"):
         clamp = replace(one, name="clamp", kind="rigid")
-        chain_of(closed(tree, [one, two, three, clamp], followers.following, posture))
+        closed_chain(closed(tree, [one, two, three, clamp], followers.following, posture))
     with refused(RobotError, "loop-not-closed", "ball1"):
         short = replace(one, first=replace(one.first, pose=translation(0.01, 0.0, 0.0)))
-        chain_of(closed(tree, [short, two, three], followers.following, posture))
+        closed_chain(closed(tree, [short, two, three], followers.following, posture))
     with refused(RobotError, "loop-without-closures"):
         closed(tree, [], followers.following)
     assert len(make_terms(robot)) > 0

@@ -7,7 +7,7 @@ import pytest
 from refusals import refused
 
 from dynid import dynamics
-from dynid.dynamics.following import chain_of, closes
+from dynid.dynamics.following import closed_chain, closes
 from dynid.errors import NotPossibleError, RobotError
 from dynid.robot import Body, Frame, Joint, Robot
 from dynid.robot.loops import Closure, closed
@@ -50,19 +50,19 @@ def test_a_repeated_closure_that_does_not_fit_is_the_one_named() -> None:
     """A third pin between coupler and rocker of the first chain, one that fits and one that would have to stretch."""
     fits = Closure("again", "axis", Frame("", 1, translation(0.5, 0.0, 0.1)), Frame("", 2, translation(0.4, 0.0, 0.1)))
     robot = side_by_side((0.2, 0.2), (fits,))
-    assert sum(chain_of(robot).repeated.values()) == 3 + 3 + 5
+    assert sum(closed_chain(robot).repeated.values()) == 3 + 3 + 5
     np.testing.assert_allclose(dynamics.inertia_matrix(robot, None, np.ones((1, 2))),
                                dynamics.inertia_matrix(side_by_side((0.2, 0.2)), None, np.ones((1, 2))), atol=1e-12)
     stretched = Closure("stretched", "axis", Frame("", 1, translation(0.6, 0.0, 0.0)),
                         Frame("", 2, translation(0.4, 0.0, 0.0)))
     with refused(RobotError, "loop-not-closed", "two"):
-        chain_of(side_by_side((0.2, 0.2), (stretched,)))
+        closed_chain(side_by_side((0.2, 0.2), (stretched,)))
 
 
 def test_the_loop_that_leaves_no_freedom_or_too_much() -> None:
     clamp = Closure("clamp", "rigid", Frame("", 3, np.eye(4)), Frame("", -1, translation(0.0, 2.0, 0.0) @ turned(1.0)))
     with refused(RobotError, "loop-without-freedom", "clamp", "two"):
-        chain_of(side_by_side((0.2, 0.2), (clamp,)))
+        closed_chain(side_by_side((0.2, 0.2), (clamp,)))
     robot = side_by_side((0.2, 0.2))
     assert robot.followers is not None and robot.followers.loops is not None
     rod = Closure("rod-b", "rod", *(getattr(robot.followers.loops.closures[1], end) for end in ("first", "second")),
@@ -70,7 +70,7 @@ def test_the_loop_that_leaves_no_freedom_or_too_much() -> None:
     loose = closed(robot.followers.tree, [robot.followers.loops.closures[0], rod], robot.followers.following,
                    dict(zip(robot.followers.tree.joint_names, robot.followers.loops.posture, strict=True)))
     with refused(RobotError, "loop-undetermined", "rod-b", "1", "coupler-b"):
-        chain_of(loose)
+        closed_chain(loose)
 
 
 def test_a_posture_in_which_branches_meet_names_its_loop() -> None:

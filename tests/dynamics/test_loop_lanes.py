@@ -10,7 +10,7 @@ from refusals import refused
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.dynamics.elimination import INVERT, MULTIPLY, planned
-from dynid.dynamics.following import TreeMotion, chain_of, closes, random_postures, tree_motion
+from dynid.dynamics.following import TreeMotion, closed_chain, closes, random_postures, tree_motion
 from dynid.errors import NotPossibleError
 from dynid.robot import Robot
 from dynid.robot.loops import closed
@@ -27,7 +27,7 @@ def one_by_one(robot: Robot, *motion: Array) -> TreeMotion:
 @pytest.mark.parametrize("rate", [1000.0, 60.0])
 def test_side_by_side_is_one_by_one(name: str, rate: float) -> None:
     robot = chain(name)
-    begin, t = chain_of(robot).begin[:robot.dof], np.arange(700)[:, None] / rate
+    begin, t = closed_chain(robot).begin[:robot.dof], np.arange(700)[:, None] / rate
     phase, speed = np.arange(robot.dof), 3.0 + np.arange(robot.dof)
     q = begin + 0.05 * np.sin(speed * t + phase)
     dq, ddq = 0.05 * speed * np.cos(speed * t + phase), -0.05 * speed ** 2 * np.sin(speed * t + phase)
@@ -40,7 +40,7 @@ def test_postures_far_apart_and_steps_are_solved_too(name: str) -> None:
     robot = Robot.builtin(name)
     rng = np.random.default_rng(2)
     far = random_postures(robot, 200, rng)
-    begin = chain_of(robot).begin[:robot.dof]
+    begin = closed_chain(robot).begin[:robot.dof]
     steps = begin + 0.02 * np.repeat(rng.normal(size=(10, robot.dof)), 30, axis=0)  # still, and then elsewhere
     for q in (far, steps):
         dq = rng.normal(size=q.shape)

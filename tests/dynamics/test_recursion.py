@@ -15,7 +15,7 @@ from robots import random_inertia, random_robot, to_pinocchio
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.dynamics.adjoint import adjoint_kernel
-from dynid.dynamics.tree import tree_of
+from dynid.dynamics.tree import robot_tree
 from dynid.robot import Body, Joint, Robot
 from dynid.robot.robot_files import builtin_names
 
@@ -61,7 +61,7 @@ def test_complex_steps_give_the_derivatives_of_the_adjoint(dof: int, seed: int) 
         weights = np.zeros((10 * dof * dof, 1))
         weights[place[j]] = robot.inertias.reshape(-1, 1)  # the sum of weights times entries is then tau_j
         out = np.zeros((3, 1, dof))
-        adjoint_kernel(*tree_of(robot), *motion, place, weights, out, 0, 1)
+        adjoint_kernel(*robot_tree(robot), *motion, place, weights, out, 0, 1)
         found[j] = out[:, 0]
     for which in range(3):
         for k in range(dof):

@@ -8,7 +8,7 @@ from robots import random_robot
 
 from dynid import dynamics
 from dynid.dynamics.state import mass_and_bias, pack, solve_state
-from dynid.dynamics.tree import tree_of
+from dynid.dynamics.tree import robot_tree
 
 
 @pytest.mark.parametrize(("dof", "prismatic", "branch"),
@@ -16,7 +16,7 @@ from dynid.dynamics.tree import tree_of
 def test_matrix_bias_and_accelerations_agree_with_the_tiles(dof: int, prismatic: float, branch: float) -> None:
     rng = np.random.default_rng(dof)
     robot = random_robot(rng, dof, prismatic=prismatic, branch=branch)
-    tree = tree_of(robot)
+    tree = robot_tree(robot)
     rows = pack(tree, robot.inertias.reshape(dof, 10))
     matrix, bias = np.full((dof, dof), np.nan), np.empty(dof)
     for _ in range(5):
@@ -35,7 +35,7 @@ def test_matrix_bias_and_accelerations_agree_with_the_tiles(dof: int, prismatic:
 def test_large_angles_and_a_singular_matrix() -> None:
     rng = np.random.default_rng(3)
     robot = random_robot(rng, 3, prismatic=0.0)
-    tree = tree_of(robot)
+    tree = robot_tree(robot)
     matrix, bias = np.zeros((3, 3)), np.zeros(3)
     q, dq = np.array([2e6, -3e6, 1.0]), rng.normal(size=3)
     mass_and_bias(tree.parent, tree.gravity, pack(tree, robot.inertias.reshape(3, 10)), q, dq, matrix, bias)

@@ -33,7 +33,7 @@ def test_intervals_hold_wherever_the_truth_is_from_the_bound(place: float) -> No
         deviation = np.sqrt(np.diag(np.linalg.inv(columns.T @ columns)))
         theta[base.independent[bounded]] = place * deviation[bounded]
         tau = regressor @ theta + noise * np.random.default_rng(seed).normal(size=(len(q), 3))
-        problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0), base=base)
+        problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=100.0), base=base)
         estimate = identify(problem, method="pc-wls")
         inside.append(np.abs(estimate.values - base.reduce(theta)) <= 1.96 * estimate.std)
         smallest = min(smallest, float(np.min(estimate.std / deviation)))
@@ -47,13 +47,13 @@ def rounded(problem: Problem, seed: int) -> Problem:
     rng = np.random.default_rng(seed)
     blocks = [replace(block, factors=tuple(replace(one, r=one.r * (1.0 + 1e-14 * rng.normal(size=one.r.shape)))
                                            for one in block.factors)) for block in problem.regression.blocks]
-    return replace(problem, regression=Regression.of(problem.base, blocks, problem.regression.joints))
+    return replace(problem, regression=Regression.from_blocks(problem.base, blocks, problem.regression.joints))
 
 
 def reversed_blocks(problem: Problem) -> Problem:
     """The problem with its blocks added up in the other order."""
     regression = problem.regression
-    return replace(problem, regression=Regression.of(problem.base, regression.blocks[::-1], regression.joints))
+    return replace(problem, regression=Regression.from_blocks(problem.base, regression.blocks[::-1], regression.joints))
 
 
 def weak(robot: str, seconds: float, seed: int) -> Problem:
@@ -63,7 +63,7 @@ def weak(robot: str, seconds: float, seed: int) -> Problem:
     q, dq, ddq = fourier(model.dof, seconds=seconds, rate=100.0, seed=seed, speed=0.5)
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     tau += 0.05 * np.std(tau, axis=0) * np.random.default_rng(seed).normal(size=tau.shape)
-    return Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0))
+    return Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=100.0))
 
 
 @pytest.mark.parametrize(("robot", "seconds", "seed"), [("kuka-lwr4", 6.0, 0), ("kuka-lwr4", 10.0, 1),

@@ -28,7 +28,7 @@ def loaded_log(machine: RandomMachine) -> LoadedProblem:
 
 
 def samples_of(q: np.ndarray) -> Samples:
-    return Samples.of(q, np.gradient(q, 0.01, axis=0), np.zeros_like(q), np.zeros_like(q), rate=100.0)
+    return Samples.from_arrays(q, np.gradient(q, 0.01, axis=0), np.zeros_like(q), np.zeros_like(q), rate=100.0)
 
 
 def test_a_joint_revisits_its_positions_if_several_blocks_of_time_see_each() -> None:

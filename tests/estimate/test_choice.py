@@ -30,8 +30,8 @@ MAPPINGS = Path(__file__).resolve().parents[2] / "reproductions" / "mappings"
 def noisy(seed: int, level: float = 0.1, seconds: float = 10.0) -> Problem:
     model, theta = arm()
     rows = round(200 * seconds)
-    return Problem.of(model, motion(model, theta, level * np.random.default_rng(seed).normal(size=(rows, 3)),
-                                    seconds=seconds))
+    return Problem.from_model(model, motion(model, theta, level * np.random.default_rng(seed).normal(size=(rows, 3)),
+                                            seconds=seconds))
 
 
 def left_out(name: str, errors: list[float]) -> BlockCrossValidation:
@@ -101,7 +101,7 @@ def test_least_squares_is_chosen_where_no_robot_that_can_exist_has_these_torques
     """The torque of one joint has the wrong sign: negative masses explain it, and blocks left out say so."""
     problem = noisy(4, level=0.01)
     [samples] = problem.data
-    wrong = Problem.of(problem.model, replace(samples, tau=samples.tau * [-1.0, 1.0, 1.0]))
+    wrong = Problem.from_model(problem.model, replace(samples, tau=samples.tau * [-1.0, 1.0, 1.0]))
     assert identify(wrong).method == "wls"
 
 
@@ -177,7 +177,7 @@ def test_a_saved_fold_and_one_without_blocks_can_choose_too() -> None:
 
 def test_blocks_of_several_logs_are_stretches_of_each() -> None:
     one, two = noisy(9), noisy(10)
-    both = Problem.of(one.model, [*one.data, *two.data])
+    both = Problem.from_model(one.model, [*one.data, *two.data])
     choice = identify(both).diagnostics["choice"]
     logs = {span.log for block in both.regression.blocks for span in block.spans}
     assert logs == {0, 1} and len(choice["candidates"][0]["errors"]) == len(both.regression.blocks) == 10

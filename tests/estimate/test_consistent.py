@@ -41,7 +41,7 @@ def arm(seed: int = 0, noise: float = 0.3, samples: int = 200) -> tuple[Problem,
     dq, ddq = rng.normal(size=(samples, 4)), 2.0 * rng.normal(size=(samples, 4))
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     tau = tau + noise * tau.std(axis=0) * rng.normal(size=tau.shape)
-    return Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0), base=base), theta
+    return Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=100.0), base=base), theta
 
 
 @pytest.mark.parametrize("name", ["pc-ols", "pc-wls", "pc-ridge"])
@@ -77,7 +77,8 @@ def test_stated_deviations_hold_where_friction_is_too_small_to_see() -> None:
         q, dq, ddq = rng.uniform(-3, 3, (60, 4)), rng.normal(size=(60, 4)), 2.0 * rng.normal(size=(60, 4))
         tau = model.inverse_dynamics(theta, q, dq, ddq)
         tau += 0.3 * tau.std(axis=0) * rng.normal(size=tau.shape)
-        estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0), base=base), method="pc-wls")
+        estimate = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=100.0), base=base),
+                            method="pc-wls")
         inside = np.abs(estimate.values - base.reduce(theta)) <= 1.96 * estimate.std
         for one, column in zip(inside, base.independent, strict=True):
             held[column in friction].append(bool(one))
@@ -139,7 +140,7 @@ def near_and_seen(seed: int, scale: float) -> tuple[Problem, np.ndarray]:
     dq, ddq = np.gradient(q, 1 / 50.0, axis=0), np.gradient(np.gradient(q, 1 / 50.0, axis=0), 1 / 50.0, axis=0)
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     tau = tau + 0.02 * tau.std(axis=0) * rng.normal(size=tau.shape)
-    return Problem.of(model, Samples.of(q, dq, ddq, tau, rate=50.0), base=base, nominal=near), theta
+    return Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=50.0), base=base, nominal=near), theta
 
 
 def off(problem: Problem, truth: np.ndarray, theta: np.ndarray, speed: float) -> float:
@@ -261,7 +262,7 @@ SETTINGS = {"tx40": {"cutoff": 100, "decimate": 10, "stages": 2, "slow": SLOW}, 
 @pytest.mark.parametrize("name", list(SETTINGS))
 def test_consistency_costs_little_on_real_logs(real: Callable[[str], tuple[Model, Recording]], name: str) -> None:
     model, recording = real(name)
-    problem = Problem.of(model, prepare(recording, **SETTINGS[name]))
+    problem = Problem.from_model(model, prepare(recording, **SETTINGS[name]))
     for free, bound in (("wls", "pc-wls"), ("ols", "pc-ols")):
         least, found = identify(problem, method=free), identify(problem, method=bound)
         assert found.diagnostics["relative_error"] < least.diagnostics["relative_error"] + 0.3
@@ -277,7 +278,8 @@ def test_every_part_of_a_real_log_can_be_fitted(real: Callable[[str], tuple[Mode
     model, recording = real("panda")
     samples = prepare(recording, cutoff=5)
     for friction, method in ((FRICTION[:2], "pc-wls"), (FRICTION, "pc-ols")):
-        problem = Problem.of(Model(model.robot, make_terms(model.robot, friction=friction, rotor=True)), samples)
+        problem = Problem.from_model(Model(model.robot, make_terms(model.robot, friction=friction, rotor=True)),
+                                     samples)
         free, bound = (cross_validate(problem, name) for name in (method.removeprefix("pc-"), method))
         assert np.all(bound.fit_errors > free.fit_errors) and np.all(bound.fit_errors < free.fit_errors + 0.3)
 
@@ -285,7 +287,7 @@ def test_every_part_of_a_real_log_can_be_fitted(real: Callable[[str], tuple[Mode
 def test_kuka_prior_by_evidence(real: Callable[[str], tuple[Model, Recording]], data: Data) -> None:
     model, first = real("kuka_lwr4")
     second = prepare(read(data("kuka_lwr4", "measurements_2.npz"), MAPPINGS / "kuka_lwr4.toml", model.robot), cutoff=8)
-    pulled = identify(Problem.of(model, prepare(first, cutoff=8)), method="pc-ridge")
+    pulled = identify(Problem.from_model(model, prepare(first, cutoff=8)), method="pc-ridge")
     assert 1.0 <= pulled.diagnostics["strength"] <= 100.0
     assert relative(pulled, second) < 3.0
     masses = pulled.full[[columns[9] for columns in model.parameters.bodies.values()]]
@@ -295,7 +297,7 @@ def test_kuka_prior_by_evidence(real: Callable[[str], tuple[Model, Recording]], 
 def test_kuka_prior_predicts_where_least_squares_does_not(real: Callable[[str], tuple[Model, Recording]]) -> None:
     """Fitted on the middle of the log, tried on its ends, which accelerate harder."""
     model, first = real("kuka_lwr4")
-    problem = Problem.of(model, between(first, 0.2, 0.8))
+    problem = Problem.from_model(model, between(first, 0.2, 0.8))
     free, pulled = identify(problem, method="wls"), identify(problem, method="pc-ridge")
     for part in (between(first, 0.0, 0.2), between(first, 0.8, 1.0)):
         assert relative(pulled, part) < 4.0
@@ -306,7 +308,7 @@ def test_panda_prior_does_not_hurt(real: Callable[[str], tuple[Model, Recording]
     model, recording = real("panda")
     first, second = (prepare(half, cutoff=5) for half in halves(recording))
     for train, rest in ((first, second), (second, first)):
-        assert relative(identify(Problem.of(model, train), method="pc-ridge"), rest) <= 1.5
+        assert relative(identify(Problem.from_model(model, train), method="pc-ridge"), rest) <= 1.5
 
 
 @pytest.mark.parametrize("method", ["pc-wls", "pc-ridge"])
@@ -324,7 +326,8 @@ def test_viscous_friction_of_neither_direction_adds_energy(method: str) -> None:
     along = FourierSeries(0.4 * a, 0.4 * b, np.zeros(3), 8.0).at(t)
     tau = model.inverse_dynamics(theta, along.q, along.dq, along.ddq)
     tau += 0.02 * rng.normal(size=tau.shape)
-    problem = Problem.of(model, Samples.of(along.q, along.dq, along.ddq, tau, rate=100.0), nominal=theta)
+    problem = Problem.from_model(model, Samples.from_arrays(along.q, along.dq, along.ddq, tau, rate=100.0),
+                                 nominal=theta)
     plain, found = identify(problem, method="wls"), identify(problem, method=method)
     place = plain.names.index("Fvd2")
     assert plain.values[place] > 1.3 * plain.values[plain.names.index("Fv2")]
@@ -343,12 +346,12 @@ def test_a_useless_nominal_model_widens_no_interval_of_pc_ridge() -> None:
     a, b = rng.normal(size=(2, 3, 5))
     along = FourierSeries(0.4 * a, 0.4 * b, np.zeros(3), 8.0).at(t)
     tau = model.inverse_dynamics(theta, along.q, along.dq, along.ddq) + 0.005 * rng.normal(size=(len(t), 3))
-    samples = Samples.of(along.q, along.dq, along.ddq, tau, rate=100.0)
+    samples = Samples.from_arrays(along.q, along.dq, along.ddq, tau, rate=100.0)
     for signs in ((1.0, -1.0, 1.0), (-1.0, 1.0, -1.0)):
         wrong = theta.copy()
         for sign, places in zip(signs, model.parameters.bodies.values(), strict=True):
             turn = np.diag([np.exp(0.5 * sign), np.exp(-0.5 * sign), 1.0, 1.0])
             wrong[places] = np.exp(sign) * ten.from_pseudo_inertia(turn @ ten.pseudo_inertia(theta[places]) @ turn.T)
-        problem = Problem.of(model, samples, nominal=wrong)
+        problem = Problem.from_model(model, samples, nominal=wrong)
         ratio = identify(problem, method="pc-ridge").std / identify(problem, method="wls").std
         assert np.mean(ratio ** 2) < 1.1

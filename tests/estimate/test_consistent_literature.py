@@ -16,7 +16,8 @@ from dynid.estimate import Problem, identify
 def test_methods_of_the_literature_are_pulled_to_the_nominal_model(method: str) -> None:
     model, theta = arm()
     rng = np.random.default_rng(5)
-    problem = Problem.of(model, motion(model, theta, 3.0 * rng.normal(size=(400, 3)), seconds=2.0), nominal=theta)
+    problem = Problem.from_model(model, motion(model, theta, 3.0 * rng.normal(size=(400, 3)), seconds=2.0),
+                                 nominal=theta)
     truth = problem.base.reduce(theta)
     bodies = np.array([name[0] in "XYZM" for name in problem.base.names])
     away = [np.linalg.norm((identify(problem, method=method, prior_std=deviation).values - truth)[bodies])
@@ -31,7 +32,7 @@ def test_matas_first_step_starts_the_second_one(constraint: str) -> None:
     """Both steps together reach the optimum of the cone programme, from a start that is far from it."""
     model, theta = arm()
     rng = np.random.default_rng(2)
-    problem = Problem.of(model, motion(model, theta, 0.05 * rng.normal(size=(2000, 3)), seconds=10.0))
+    problem = Problem.from_model(model, motion(model, theta, 0.05 * rng.normal(size=(2000, 3)), seconds=10.0))
     best = identify(problem, method="pc-wls")
     found = identify(problem, method="pc-sqp", steps=2, constraint=constraint)
     assert found.diagnostics["consistent"]

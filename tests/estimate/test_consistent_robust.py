@@ -27,8 +27,8 @@ MIX = np.array([[1.0, 0.0, 0.0], [0.9, 0.44, 0.0], [-0.7, 0.5, 0.51]]) * DEVIATI
 
 
 def noisy(model: Model, clean: Samples, noise: Array) -> Problem:
-    samples = Samples.of(clean.q, clean.dq, clean.ddq, clean.tau + noise, rate=200.0)
-    return Problem.of(model, samples, base=base_parameters(model), blocks=1)
+    samples = Samples.from_arrays(clean.q, clean.dq, clean.ddq, clean.tau + noise, rate=200.0)
+    return Problem.from_model(model, samples, base=base_parameters(model), blocks=1)
 
 
 @pytest.mark.parametrize("kind", ["robust", "likelihood"])
@@ -103,7 +103,8 @@ def test_rows_that_some_joints_leave_out(method: str) -> None:
     rng = np.random.default_rng(3)
     samples = motion(model, theta, rng.normal(size=(2000, 3)) @ MIX.T, seconds=10.0)
     keep = rng.random((2000, 3)) < 0.9
-    problem = Problem.of(model, replace(samples, keep=keep), known={"M3": (theta[model.parameters.index("M3")], 0.01)})
+    problem = Problem.from_model(model, replace(samples, keep=keep),
+                                 known={"M3": (theta[model.parameters.index("M3")], 0.01)})
     found = identify(problem, method=method)
     assert found.theta is not None and found.diagnostics["consistent"]
     assert abs(found.theta[model.parameters.index("M3")] - theta[model.parameters.index("M3")]) < 0.05
@@ -112,7 +113,7 @@ def test_rows_that_some_joints_leave_out(method: str) -> None:
 
 def test_a_loss_it_does_not_have_and_no_iteration_are_refused() -> None:
     model, theta = arm()
-    problem = Problem.of(model, motion(model, theta, seconds=5.0))
+    problem = Problem.from_model(model, motion(model, theta, seconds=5.0))
     with refused(ModelError, "unknown-loss"):
         identify(problem, method="pc-irls", loss="cauchy")
     with refused(ModelError, "no-iterations"):

@@ -14,7 +14,7 @@ from dynid.arrays import Array
 from dynid.consistency import Consistency
 from dynid.errors import ModelError
 from dynid.estimate import Problem, identify
-from dynid.estimate.consistent import consistency_of
+from dynid.estimate.consistent import problem_consistency
 from dynid.model import Model, RigidBodies, Stribeck
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations, fold
@@ -39,13 +39,13 @@ def short_log(noise: float, seconds: float = 4.0, seed: int = 3) -> tuple[Sample
     q, dq, ddq = (np.sum(part, axis=1) for part in (size * np.sin(angle), size * w * np.cos(angle),
                                                     -size * w ** 2 * np.sin(angle)))
     tau = truth.inverse_dynamics(theta, q, dq, ddq)
-    return Samples.of(q, dq, ddq, tau + low_passed(rng, tau.shape, noise, 20.0, 200.0), rate=200.0), theta
+    return Samples.from_arrays(q, dq, ddq, tau + low_passed(rng, tau.shape, noise, 20.0, 200.0), rate=200.0), theta
 
 
 def test_no_shape_nearby_has_a_better_consistent_robot_by_cvxpy() -> None:
     samples, _ = short_log(0.1)
     free = robot_model(free=("delta",))
-    problem = Problem.of(free, samples, blocks=1)
+    problem = Problem.from_model(free, samples, blocks=1)
     plain, found = identify(problem, method="sls"), identify(problem, method="pc-sls")
     assert found.theta is not None and found.diagnostics["active"] and found.diagnostics["converged"]
     assert Consistency(free.parameters).slack(found.theta) >= 0.0
@@ -53,9 +53,9 @@ def test_no_shape_nearby_has_a_better_consistent_robot_by_cvxpy() -> None:
 
     def least(shape: Array) -> float:
         shaped = free.with_shape(shape)
-        regression = fold(TorqueEquations.of(shaped, samples, found.base), blocks=1)
+        regression = fold(TorqueEquations.from_model(shaped, samples, found.base), blocks=1)
         stacked = regression.stack(weights)
-        consistency = consistency_of(replace(problem, model=shaped, regression=regression))
+        consistency = problem_consistency(replace(problem, model=shaped, regression=regression))
         return oracle(consistency, stacked.r @ found.base.matrix, stacked.rho) + stacked.rest
 
     best = least(found.model.shape)
@@ -67,7 +67,7 @@ def test_no_shape_nearby_has_a_better_consistent_robot_by_cvxpy() -> None:
 
 def test_without_active_conditions_it_is_sls() -> None:
     samples, _ = short_log(0.0005, seconds=30.0)
-    problem = Problem.of(robot_model(free=("delta",)), samples, blocks=1)
+    problem = Problem.from_model(robot_model(free=("delta",)), samples, blocks=1)
     plain, found = identify(problem, method="sls"), identify(problem, method="pc-sls")
     assert found.diagnostics["active"] == []
     for name, one in plain.diagnostics["shape"].items():
@@ -80,4 +80,4 @@ def test_without_active_conditions_it_is_sls() -> None:
 def test_a_model_without_free_shapes_is_refused() -> None:
     samples, _ = short_log(0.1)
     with refused(ModelError, "no-free-shapes", "pc-sls"):
-        identify(Problem.of(robot_model(), samples), method="pc-sls")
+        identify(Problem.from_model(robot_model(), samples), method="pc-sls")

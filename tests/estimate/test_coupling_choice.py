@@ -33,7 +33,7 @@ def _log(seed: int, ratio: float | None, seconds: float = 20.0, robot: Robot = R
     q, dq, ddq = (np.sum(part, axis=2) for part in (size / w * np.sin(angle), size * np.cos(angle),
                                                     -size * w * np.sin(angle)))
     tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * rng.normal(size=q.shape)
-    return replace(Samples.of(q, dq, ddq, tau, rate=rate), keep=np.abs(dq) > 0.01 * np.abs(dq).max(axis=0))
+    return replace(Samples.from_arrays(q, dq, ddq, tau, rate=rate), keep=np.abs(dq) > 0.01 * np.abs(dq).max(axis=0))
 
 
 @pytest.mark.parametrize("ratio", [1.0, -1.0])

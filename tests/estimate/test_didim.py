@@ -32,7 +32,7 @@ def test_the_arm_of_the_tutorial(seed: int, known: bool) -> None:
     law = Cascade(kp=30.0, kv=(60.0, 80.0, 25.0), feedforward=True)
     if not known:
         log = replace(log, reference=None, reference_velocity=None)
-    problem = Problem.of(model, prepare(log), base=base, recordings=log, controller=law if known else None)
+    problem = Problem.from_model(model, prepare(log), base=base, recordings=log, controller=law if known else None)
     for method in ("didim", "iv"):
         estimate = identify(problem, method=method)
         score = (estimate.values - base.reduce(theta)) / estimate.std
@@ -47,7 +47,7 @@ def test_deviations_of_a_soft_loop_hold_the_truth() -> None:
         "robot": "scara2", "repetitions": 40, "duration": 10.0, "rate": 200.0, "seed": 0, "methods": ["didim"],
         "controller": {"kind": "poles", "omega": [3.0, 8.0]}, "model": {"friction": ["viscous", "coulomb"]},
         "noise": {"encoder": 2e-4, "position": 1e-4, "torque": [0.1, 0.02]}, "prepare": RAW}
-    result = run_study(Study.of(study), workers=1)
+    result = run_study(Study.from_values(study), workers=1)
     score = result.score("didim")
     assert score.converged == 1.0
     inertial, friction = (score.group(result.members(name)) for name in ("inertial", "friction"))
@@ -63,7 +63,7 @@ def test_a_light_wrist_with_much_friction_settles_from_the_regular_start() -> No
         "robot": "staubli-tx40", "repetitions": 2, "duration": 8.0, "rate": 1000.0, "seed": 1, "methods": ["didim"],
         "model": {"rotor": True, "friction": ["viscous", "coulomb"]}, "prepare": RAW,
         "noise": {"encoder": 5e-5, "position": 2.5e-5, "torque": [0.5, 0.5, 0.3, 0.1, 0.1, 0.05]}}
-    result = run_study(Study.of(study), workers=1)
+    result = run_study(Study.from_values(study), workers=1)
     score = result.score("didim")
     assert score.converged == 1.0
     assert np.sqrt(np.mean(((score.values - result.truth) / score.std)[:, result.inertial] ** 2)) < 1.5

@@ -38,7 +38,7 @@ def ten(seed: int = 0, rows: int = 400, noise: float = 1.0) -> Problem:
     rng = np.random.default_rng(seed)
     q, dq, ddq = rng.normal(size=(3, rows, 1))
     tau = Ten().regressor(q, dq, ddq) @ TRUE + noise * rng.normal(size=(rows, 1))
-    return Problem.of(Ten(), Samples.of(q, dq, ddq, tau, rate=100.0))
+    return Problem.from_model(Ten(), Samples.from_arrays(q, dq, ddq, tau, rate=100.0))
 
 
 def test_parameters_that_are_not_there_go_and_the_others_stay() -> None:
@@ -100,14 +100,14 @@ def test_correlated_rows_count_for_what_they_are_worth() -> None:
     """Filtered noise: with all rows as independent the F-test keeps parameters that are noise."""
     model, theta = arm()
     theta = theta.copy()
-    base = Problem.of(model, motion(model, theta, seconds=2.0)).base
+    base = Problem.from_model(model, motion(model, theta, seconds=2.0)).base
     gone = [model.parameters.index(name) for name in ("Fo1", "Fo2", "Fo3", "Fv1", "Fv2", "Fv3")]
     theta[gone] = 0.0
     rng = np.random.default_rng(0)
     wrong = {"effective": 0, "all": 0}
     for seed in range(10):
         noise = low_passed(rng, (2000, 3), np.array([0.03, 0.02, 0.005]), 3.0, 200.0)
-        problem = Problem.of(model, motion(model, theta, noise, seconds=10.0, seed=seed), base=base)
+        problem = Problem.from_model(model, motion(model, theta, noise, seconds=10.0, seed=seed), base=base)
         for rows in wrong:
             kept = essential(problem, criterion="f-test", rows=rows).kept
             wrong[rows] += sum(model.parameters.names[k] in kept for k in gone)
@@ -121,7 +121,7 @@ def test_unexcited_parameters_go_before_all_others() -> None:
     q, dq, ddq = (x.copy() for x in (clean.q, clean.dq, clean.ddq))
     q[:, 0], dq[:, 0], ddq[:, 0] = 0.3, 0.0, 0.0
     tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.02 * np.random.default_rng(0).normal(size=q.shape)
-    problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0))
+    problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=200.0))
     known = identify(problem, method="wls").identified
     unknown = [problem.base.names[c] for c in np.flatnonzero(~known)]
     found = essential(problem)
@@ -154,9 +154,10 @@ def test_wrong_calls_are_refused() -> None:
     with refused(ModelError, "bad-threshold", "0", "1"):
         essential(problem, alpha=1.5)
     samples = ten(rows=100, noise=0.0).data[0]
-    drifting = Samples.of(samples.q, samples.dq, samples.ddq, samples.tau + np.linspace(-9.0, 9.0, 100)[:, None])
+    drifting = Samples.from_arrays(samples.q, samples.dq, samples.ddq,
+                                   samples.tau + np.linspace(-9.0, 9.0, 100)[:, None])
     with refused(NotPossibleError, "too-few-rows", "10"):
-        essential(Problem.of(Ten(), drifting), criterion="f-test")
+        essential(Problem.from_model(Ten(), drifting), criterion="f-test")
 
 
 # -- other rules, other methods ----------------------------------------------------------------------
@@ -197,7 +198,7 @@ def test_what_a_normal_distribution_leaves_is_what_least_squares_leave() -> None
     x = rng.normal(size=(300, 6))
     tau = x @ np.array([2.0, 0.1, -1.0, 0.0, 0.3, 0.5]) + rng.normal(size=300)
     r = np.linalg.qr(np.column_stack([x, tau]), mode="r")
-    stacked = Stacked.of(r, 300)
+    stacked = Stacked.from_matrix(r, 300)
     variance = stacked.rest / 294.0
     inverse = np.linalg.inv(x.T @ x)
     folded = FoldedView(stacked, variance * (x.T @ x), stacked.rest, 294.0)
@@ -215,7 +216,7 @@ def test_on_data_not_seen_nothing_is_lost_by_what_is_not_there() -> None:
     gone = [model.parameters.index(name) for name in ("Fo1", "Fo2", "Fo3")]
     theta[gone] = 0.0
     noise = low_passed(np.random.default_rng(0), (4000, 3), np.array([0.03, 0.02, 0.005]), 20.0, 200.0)
-    problem = Problem.of(model, motion(model, theta, noise, seconds=20.0))
+    problem = Problem.from_model(model, motion(model, theta, noise, seconds=20.0))
     found = essential(problem, unseen=True)
     assert {"Fo1", "Fo2", "Fo3"} <= {one.name for one in found.removed}
     assert found.unseen is not None and found.unseen[1] < 1.01 * found.unseen[0]
@@ -235,8 +236,8 @@ def test_instruments_keep_what_is_there(criterion: str) -> None:
     q = np.column_stack([3 * np.sin(0.6 * t) + 4 * np.sin(1.5 * t + 0.4) - 4 * np.sin(0.4),
                          1.5 * np.sin(1.1 * t) + 0.8 * np.sin(2.7 * t)])
     log = VirtualRobot(model, theta, law, encoder=2 * np.pi / 40000, torque_noise=[0.5, 0.05]).record(
-        Reference.of(q, rate=200.0), seed=1)
-    problem = Problem.of(model, prepare(log, cutoff=20, decimate=20, slow=0.0), recordings=log, controller=law)
+        Reference.from_arrays(q, rate=200.0), seed=1)
+    problem = Problem.from_model(model, prepare(log, cutoff=20, decimate=20, slow=0.0), recordings=log, controller=law)
     found = essential(problem, method="iv", criterion=criterion)
     assert {"Fo1", "Fo2"} <= {one.name for one in found.removed}
     assert found.estimate.method == "iv" and found.estimate.names == found.kept
@@ -262,7 +263,8 @@ def test_shapes_are_held_where_a_method_finds_them() -> None:
     q, ddq = np.cumsum(dq, axis=0) / 200.0, np.gradient(dq, 1 / 200.0, axis=0)
     tau = truth.inverse_dynamics(theta, q, dq, ddq)
     tau = tau + low_passed(np.random.default_rng(0), tau.shape, 0.02, 20.0, 200.0)
-    found = essential(Problem.of(free, Samples.of(q, dq, ddq, tau, rate=200.0)), method="sls", unseen=True)
+    found = essential(Problem.from_model(free, Samples.from_arrays(q, dq, ddq, tau, rate=200.0)), method="sls",
+                      unseen=True)
     assert found.estimate.method == "sls" and set(values) <= set(found.kept)
     assert "Fnl1" in {one.name for one in found.removed} or "Fo1" in {one.name for one in found.removed}
     assert found.estimate.diagnostics["shape"]["delta1"]["value"] == pytest.approx(8.0, rel=0.1)
@@ -271,7 +273,7 @@ def test_shapes_are_held_where_a_method_finds_them() -> None:
 
 def test_bodies_that_can_exist_have_all_their_parameters() -> None:
     model, theta = arm()
-    problem = Problem.of(model, motion(model, theta, 0.01, seconds=5.0))
+    problem = Problem.from_model(model, motion(model, theta, 0.01, seconds=5.0))
     with refused(ModelError, "needs-all-parameters", "pc-wls"):
         essential(problem, method="pc-wls")
 
@@ -280,7 +282,7 @@ def test_essential_values_drawn_to_a_nominal_model_in_the_null_space() -> None:
     """The essential values are kept, and no other vector that has them is nearer to the nominal model."""
     model, theta = arm()
     rng = np.random.default_rng(0)
-    problem = Problem.of(model, motion(model, theta, 0.5 * rng.normal(size=(2000, 3)), seconds=10.0))
+    problem = Problem.from_model(model, motion(model, theta, 0.5 * rng.normal(size=(2000, 3)), seconds=10.0))
     found = essential(problem, threshold=10.0)
     assert 0 < len(found.removed) < len(problem.base)
     drawings = theta * rng.uniform(0.9, 1.1, len(theta))

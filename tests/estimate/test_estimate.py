@@ -24,7 +24,7 @@ from dynid.version import __version__
 def fitted() -> tuple[Problem, Estimate]:
     model, theta = arm()
     noise = 0.2 * np.random.default_rng(0).normal(size=(2000, 3))
-    problem = Problem.of(model, motion(model, theta, noise, seconds=10.0))
+    problem = Problem.from_model(model, motion(model, theta, noise, seconds=10.0))
     return problem, identify(problem, method="wls")
 
 

@@ -63,7 +63,7 @@ def test_a_consistent_estimate_from_noisy_torques_loads_everywhere(panda: Robot,
     theta = random_theta(model)
     rng = np.random.default_rng(1)
     samples = motion(model, theta, rng.normal(size=(4000, 7)))
-    found = identify(Problem.of(model, samples), method="pc-wls")
+    found = identify(Problem.from_model(model, samples), method="pc-wls")
     notes = found.to_urdf(tmp_path / "found.urdf")
     text = exact_text((tmp_path / "found.urdf").read_text())
     assert notes == ("the inertia of link panda_link8, fixed to 'panda_link7', is part of that link now",)

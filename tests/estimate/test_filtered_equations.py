@@ -23,7 +23,7 @@ MAKE_THEIR_OWN = ["iv", "pc-iv", "didim", "pc-didim", "cloe", "clie", "ekf", "uk
 @pytest.fixture(scope="module")
 def problems():
     model, theta, log = simulated("arm3r", positions=2e-5, torques=0.02)
-    found = {kind: Problem.of(model, prepare(log, equations=kind, cutoff=8.0), recordings=log)
+    found = {kind: Problem.from_model(model, prepare(log, equations=kind, cutoff=8.0), recordings=log)
              for kind in ["torque", *KINDS]}
     return found, found["torque"].base.reduce(theta)
 
@@ -63,7 +63,7 @@ def agreement(name: str, kinds: list[str], seeds: range, **options: float) -> di
     found: dict[str, list] = {kind: [] for kind in kinds}
     for seed in seeds:
         model, theta, log = simulated(name, seed=seed, positions=2e-5, torques=0.02, **options)
-        estimates = {kind: identify(Problem.of(model, prepare(log, equations=kind, cutoff=8.0), recordings=log),
+        estimates = {kind: identify(Problem.from_model(model, prepare(log, equations=kind, cutoff=8.0), recordings=log),
                                     method="wls") for kind in ["torque", *kinds]}
         truth = estimates["torque"].base.reduce(theta)
         for kind in kinds:
@@ -89,7 +89,7 @@ def test_power_and_energy_agree_with_torques_on_the_lwr():
 
 def test_noise_of_positions_is_told_of(problems):
     model, theta, log = simulated("arm3r", positions=3e-4, torques=0.005)
-    found = identify(Problem.of(model, prepare(log, equations="kernel", kernel_window=0.03), recordings=log),
+    found = identify(Problem.from_model(model, prepare(log, equations="kernel", kernel_window=0.03), recordings=log),
                      method="wls")
     truth = found.base.reduce(theta)
     assert "noise-in-motion" in {note.code for note in found.notes}
@@ -101,9 +101,9 @@ def test_the_window_is_chosen_by_blocks_left_out():
     choice = choose_cutoff(model, log, Preparation(equations="kernel"))
     assert len(choice.tried) > 2 and choice.settings.equations == "kernel"
     samples = choice.prepare(log)
-    problem = Problem.of(model, samples, recordings=log)
+    problem = Problem.from_model(model, samples, recordings=log)
     errors = [problem.torques.regression.relative_error(identify(
-        Problem.of(model, prepare(log, equations="kernel", cutoff=cutoff)), method="wls").values)
+        Problem.from_model(model, prepare(log, equations="kernel", cutoff=cutoff)), method="wls").values)
         for cutoff in (choice.cutoff, 100.0)]
     assert errors[0] < errors[1]
     assert samples.filtered.filter.window == pytest.approx(1.605 / choice.cutoff, rel=1e-2)

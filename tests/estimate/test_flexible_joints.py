@@ -29,7 +29,7 @@ def _problem(skew: float = 0.0, model_skew: bool = False, seed: int = 0, referen
                      model.bending)
     if not reference:
         log = replace(log, reference=None, reference_velocity=None)
-    return Problem.of(model, prepare(log), recordings=log), theta
+    return Problem.from_model(model, prepare(log), recordings=log), theta
 
 
 @pytest.mark.parametrize("method", ["iv", "wls", "pc-wls"])
@@ -52,7 +52,7 @@ def test_instruments_are_hardly_shifted_where_least_squares_are() -> None:
     for seed in range(3):
         machine = VirtualRobot(model, theta, LAW, encoder=0.0, position_noise=2e-5, torque_noise=0.02)
         log = add_motor_side(machine.record(motion(seed), seed=seed), model.bending)
-        problem = Problem.of(model, prepare(log), recordings=log)
+        problem = Problem.from_model(model, prepare(log), recordings=log)
         for name, found in off.items():
             estimate = identify(problem, method=name)
             found.append(estimate.values[list(estimate.names).index("K1")] / 1000.0 - 1.0)
@@ -70,8 +70,8 @@ def test_deviations_count_that_both_rows_read_one_torque() -> None:
         state = [np.hstack([x, x + y]) for x, y in ((path.q, bend.q), (path.dq, bend.dq), (path.ddq, bend.ddq))]
         tau = model.inverse_dynamics(theta, *state)
         shared = 2.0 * rng.normal(size=(len(t), 3))
-        samples = Samples.of(*state, tau + np.hstack([shared, shared]), t=t, rate=100.0)
-        estimate = identify(Problem.of(model, samples), method="wls")
+        samples = Samples.from_arrays(*state, tau + np.hstack([shared, shared]), t=t, rate=100.0)
+        estimate = identify(Problem.from_model(model, samples), method="wls")
         names = estimate.names
         inside.append(np.abs(estimate.values - estimate.base.matrix @ theta) <= 1.96 * estimate.std)
     both = [k for k, name in enumerate(names) if name.startswith(("Jm", "Fvm"))]

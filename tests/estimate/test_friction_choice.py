@@ -54,7 +54,7 @@ def _log(kinds, seed, noise=0.05, seconds=20.0, rate=200.0, stribeck=0.0, **valu
             ddq[:, j] -= size * w * w * np.sin(w * t + phase)
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     tau += stribeck * np.tanh(dq / 0.02) * np.exp(-np.abs(dq) / 0.15)
-    samples = Samples.of(q, dq, ddq, tau + noise * rng.normal(size=q.shape), rate=rate)
+    samples = Samples.from_arrays(q, dq, ddq, tau + noise * rng.normal(size=q.shape), rate=rate)
     return replace(samples, keep=np.abs(dq) > 0.01 * np.abs(dq).max(axis=0))  # as a preparation drops slow rows
 
 
@@ -68,9 +68,9 @@ def test_losses_are_those_of_fits_without_each_block():
     sign = Sign("tanh", 0.05)
     wide = Model(ROBOT, (RigidBodies(), RotorInertia(), FrictionCurve(free=True, ridge=0.0, sign=sign), Offset(),
                          LoadFriction(sign=sign), ViscousDifference()))
-    problem = Problem.of(wide, samples, blocks=4)
+    problem = Problem.from_model(wide, samples, blocks=4)
     groups = _groups(problem.base, has_rotor=False)
-    search = RidgeSearch.of(problem.regression, groups)
+    search = RidgeSearch.from_regression(problem.regression, groups)
     extra = np.concatenate([groups[name] for name in GROUPS])
     weights = joint_weights(problem.regression.select(np.setdiff1d(np.arange(len(problem.base)), extra)))
     rows = problem.model.regressor(samples.q, samples.dq, samples.ddq)[:, :, problem.base.independent]
@@ -136,7 +136,7 @@ def test_stribeck_friction_is_found_and_its_fall_recovered():
     found = choose_terms(CERTAIN, _log(["viscous", "coulomb"], 3, seconds=60.0, stribeck=0.5, Fv=0.8, Fc=0.6))
     assert "curve" in found.ridges and "coulomb" not in _kinds(found)
     samples = _log(["viscous", "coulomb"], 3, seconds=60.0, stribeck=0.5, Fv=0.8, Fc=0.6)
-    problem = Problem.of(found.model, samples)
+    problem = Problem.from_model(found.model, samples)
     from dynid.estimate import identify
     estimate = identify(problem, method="wls")
     curve = next(term for term in estimate.model.terms if isinstance(term, FrictionCurve))

@@ -36,7 +36,7 @@ def noisy(seed: int, nominal: Mapping[str, float], noise: float = 0.5) -> tuple[
     rate = np.array([0.5, 0.7, 0.9])
     q, dq, ddq = np.sin(rate * t + 1.0), rate * np.cos(rate * t + 1.0), -rate ** 2 * np.sin(rate * t + 1.0)
     tau = MODEL.inverse_dynamics(truth, q, dq, ddq) + noise * rng.normal(size=q.shape)
-    return Problem.of(MODEL, Samples.of(q, dq, ddq, tau, rate=50.0), nominal=values), truth
+    return Problem.from_model(MODEL, Samples.from_arrays(q, dq, ddq, tau, rate=50.0), nominal=values), truth
 
 
 @pytest.mark.parametrize("nominal", [TRUE, pytest.param({}, marks=pytest.mark.slow)], ids=["nominal", "zero"])
@@ -73,7 +73,7 @@ def test_the_pull_is_weak_where_the_data_tell() -> None:
 
 def test_known_friction_and_friction_with_a_ridge_are_not_pulled() -> None:
     model = Model(ROBOT, make_terms(ROBOT, ("viscous", "coulomb", "load")))
-    problem = Problem.of(model, noisy(0, TRUE)[0].data, known={"Fv1": (0.05, 0.01), "Fv2": 0.05})
+    problem = Problem.from_model(model, noisy(0, TRUE)[0].data, known={"Fv1": (0.05, 0.01), "Fv2": 0.05})
     bodies = {name: ten.pseudo_inertia(np.array([model.parameters.items[c].nominal for c in places]))
               for name, places in model.parameters.bodies.items()}
     pull = friction_penalty(problem, problem.regression.stack(joint_weights(problem.regression), prior=False), bodies)
@@ -91,6 +91,6 @@ def test_ridge_takes_a_body_without_size() -> None:
     theta = np.array([{"Fv": 200.0, "Fc": 20.0, "Fo": 3.0}.get(item.symbol, item.nominal or 0.0)
                       for item in model.parameters])
     tau = model.inverse_dynamics(theta, q, dq, ddq) + np.random.default_rng(0).normal(size=q.shape)
-    estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0)), method="ridge")
+    estimate = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=100.0)), method="ridge")
     np.testing.assert_allclose(estimate.values, estimate.base.reduce(theta), atol=0.5)
     assert np.all(np.isfinite(estimate.std)) and np.all(estimate.std > 0)

@@ -44,7 +44,7 @@ def test_intervals_reach_the_method_and_bad_ones_are_refused() -> None:
     q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
     tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     tau += 0.05 * np.random.default_rng(1).normal(size=tau.shape)
-    samples = Samples.of(q, dq, ddq, tau, rate=100)
+    samples = Samples.from_arrays(q, dq, ddq, tau, rate=100)
     found = identify(model, samples, method="pc-wls", intervals={"M1 + M2": [4.6, 4.7]})
     assert found.theta is not None
     masses = dict(zip(model.parameters.names, found.theta, strict=True))

@@ -27,8 +27,9 @@ def problem() -> Problem:
     q = np.column_stack([2 * np.sin(0.9 * t) + np.sin(1.9 * t + 0.4), 1.5 * np.sin(1.3 * t) + 0.8 * np.sin(2.7 * t)])
     law = Poles([8.0, 12.0])
     log = VirtualRobot(MODEL, THETA, law, encoder=2 * np.pi / 40000, torque_noise=[0.5, 0.05]).record(
-        Reference.of(q, rate=200.0), seed=1)
-    return Problem.of(MODEL, prepare(log, cutoff=20, decimate=10, slow=0.0), base=BASE, recordings=log, controller=law)
+        Reference.from_arrays(q, rate=200.0), seed=1)
+    return Problem.from_model(MODEL, prepare(log, cutoff=20, decimate=10, slow=0.0), base=BASE, recordings=log,
+                              controller=law)
 
 
 @cache

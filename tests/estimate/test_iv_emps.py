@@ -55,7 +55,7 @@ FILTERS: list[dict[str, Any]] = [{"cutoff": 100, "decimate": 10}, {"cutoff": 20}
 def test_filtered(emps: tuple[Recording, Cascade], method: str, settings: dict[str, Any]) -> None:
     log, law = emps
     samples = prepare(log, **settings)
-    estimate = identify(Problem.of(MODEL, samples, recordings=log, controller=law), method=method)
+    estimate = identify(Problem.from_model(MODEL, samples, recordings=log, controller=law), method=method)
     assert off(estimate, "M1") < 0.5
     assert off(estimate, "Fc1") < 3.0
     assert off(estimate, "Fv1") < 4.0
@@ -69,7 +69,7 @@ def test_coarse_positions_and_no_filter(emps: tuple[Recording, Cascade], method:
     log, law = emps
     rough = replace(log, q=np.round(log.q / 1e-5) * 1e-5)
     samples = prepare(rough, method="none", torque_cutoff="none", slow=0.0)
-    problem = Problem.of(MODEL, samples, recordings=rough, controller=law)
+    problem = Problem.from_model(MODEL, samples, recordings=rough, controller=law)
     assert off(identify(problem, method="ols"), "M1") > 90.0
     estimate = identify(problem, method=method, **options)
     assert off(estimate, "M1") < 0.5

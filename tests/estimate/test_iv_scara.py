@@ -37,14 +37,14 @@ def log() -> Recording:
                          1.5 * np.sin(1.1 * t) + 0.8 * np.sin(2.7 * t)])
     # With this noise the torque error is about the document's 2 %.
     robot = VirtualRobot(MODEL, THETA, LAW, encoder=2 * np.pi / 40000, torque_noise=[0.5, 0.05])
-    return robot.record(Reference.of(q, rate=200.0), seed=1)
+    return robot.record(Reference.from_arrays(q, rate=200.0), seed=1)
 
 
 @cache
 def problem(filtered: bool) -> Problem:
     samples = prepare(log(), cutoff=20, decimate=20, slow=0.0) if filtered else \
         prepare(log(), method="none", torque_cutoff="none", slow=0.0)
-    return Problem.of(MODEL, samples, base=BASE, recordings=log(), controller=LAW)
+    return Problem.from_model(MODEL, samples, base=BASE, recordings=log(), controller=LAW)
 
 
 def score(estimate: Estimate) -> np.ndarray:
@@ -74,11 +74,11 @@ def test_noise_that_drowns_the_torques_is_no_reason_to_refuse_instruments(fricti
     # Second differences of these steps at 200 Hz make torques of 40 N m out of nothing; the motion has 5.
     dry: dict[str, Any] = {"kind": "coulomb"} if friction == "hard" else \
         {"kind": "coulomb", "sign": {"kind": "tanh", "width": 0.1}}
-    study = Study.of({"robot": "scara2", "repetitions": 6, "duration": 8.0, "rate": 200.0, "seed": 1,
-                      "controller": {"kind": "poles", "omega": [8.0, 12.0]}, "methods": ["iv"],
-                      "model": {"friction": ["viscous"], "terms": [dry]},
-                      "prepare": {"method": "none", "torque_cutoff": "none", "slow": 0.0},
-                      "noise": {"encoder": 2e-4, "position": 1e-4, "torque": [0.1, 0.02]}})
+    study = Study.from_values({"robot": "scara2", "repetitions": 6, "duration": 8.0, "rate": 200.0, "seed": 1,
+                               "controller": {"kind": "poles", "omega": [8.0, 12.0]}, "methods": ["iv"],
+                               "model": {"friction": ["viscous"], "terms": [dry]},
+                               "prepare": {"method": "none", "torque_cutoff": "none", "slow": 0.0},
+                               "noise": {"encoder": 2e-4, "position": 1e-4, "torque": [0.1, 0.02]}})
     result = run_study(study, workers=1)
     found = result.score("iv")
     assert found.converged == 1.0
@@ -98,7 +98,7 @@ def test_consistent_methods_give_a_robot_that_can_exist(method: str) -> None:
 @pytest.mark.parametrize("method", ["iv", "pc-iv", "didim"])
 def test_what_is_known_stays_and_the_rest_gets_no_worse(method: str) -> None:
     exact = {name: float(THETA[MODEL.parameters.index(name)]) for name in ("Fv1", "Fc2")}
-    known = Problem.of(MODEL, problem(True).data, base=BASE, known=exact, recordings=log(), controller=LAW)
+    known = Problem.from_model(MODEL, problem(True).data, base=BASE, known=exact, recordings=log(), controller=LAW)
     free, found = identify(problem(True), method=method), identify(known, method=method)
     assert {name: found.full[MODEL.parameters.index(name)] for name in exact} == pytest.approx(exact, abs=1e-9)
     assert np.all(np.abs(found.values - known.base.reduce(THETA)) < 3.0 * found.std)
@@ -124,7 +124,7 @@ def test_references_as_instruments_and_other_starts() -> None:
 
 def test_without_reference_or_controller_it_says_so() -> None:
     samples = prepare(log(), cutoff=20, decimate=4, slow=0.0)
-    estimate = identify(Problem.of(MODEL, samples, base=BASE), method="iv")
+    estimate = identify(Problem.from_model(MODEL, samples, base=BASE), method="iv")
     assert abs(estimate.values[0] / TRUTH[0] - 1.0) < 0.02
     assert [note.code for note in estimate.diagnostics["notes"]] == ["controller-assumed", "reference-from-positions"]
 
@@ -134,8 +134,8 @@ def test_a_users_model_goes_the_same_way(method: str) -> None:
     short = log().between(0.0, 11.0)
     samples = prepare(short, cutoff=20, decimate=10, slow=0.0)
     mine = Scara()
-    estimate = identify(Problem.of(mine, samples, recordings=short, controller=LAW), method=method, transient=3.0,
-                        start="wls")
+    estimate = identify(Problem.from_model(mine, samples, recordings=short, controller=LAW), method=method,
+                        transient=3.0, start="wls")
     truth = np.array([3.44, 0.03, 0.82, 0.062, 0.121, 0.007, 0.013, 0.137])
     assert np.all(np.abs(estimate.values - truth)[[0, 3, 4]] < 0.05 * truth[[0, 3, 4]])
 
@@ -164,7 +164,7 @@ def test_instruments_that_do_not_see_the_measured_motion_are_one_sentence() -> N
     """A second joint that stood still, though its reference moved."""
     stuck = replace(log(), q=log().q * [1.0, 0.0])
     samples = prepare(stuck, cutoff=20, decimate=20, slow=0.0)
-    blind = Problem.of(MODEL, samples, base=BASE, recordings=stuck, controller=LAW)
+    blind = Problem.from_model(MODEL, samples, base=BASE, recordings=stuck, controller=LAW)
     with refused(NotPossibleError, "instruments-lost-rank", "iv", "1"):
         identify(blind, method="iv", instruments="reference")
 
@@ -184,7 +184,7 @@ def test_a_function_as_the_controller_needs_no_inertia() -> None:
 
 def test_recordings_must_match_samples() -> None:
     with refused(ModelError, "recordings-of-other-samples", "2", "1"):
-        Problem.of(MODEL, problem(True).data, base=BASE, recordings=(log(), log()))
+        Problem.from_model(MODEL, problem(True).data, base=BASE, recordings=(log(), log()))
     half = log().between(0.0, 20.0)
     with refused(ModelError, "reference-too-short", "0", "20", "39.99"):
-        identify(Problem.of(MODEL, problem(True).data, base=BASE, recordings=half, controller=LAW), method="iv")
+        identify(Problem.from_model(MODEL, problem(True).data, base=BASE, recordings=half, controller=LAW), method="iv")

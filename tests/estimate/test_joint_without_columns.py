@@ -18,14 +18,14 @@ ROBOT = Robot.builtin("arm3r")
 def samples_of(model: Model, theta: np.ndarray) -> Samples:
     q, dq, ddq = fourier(3, seconds=10.0)
     tau = model.regressor(q, dq, ddq) @ theta + 0.01 * np.random.default_rng(0).normal(size=q.shape)
-    return Samples.of(q, dq, ddq, tau, rate=200.0)
+    return Samples.from_arrays(q, dq, ddq, tau, rate=200.0)
 
 
 @pytest.mark.parametrize("method", ["ols", "wls", "irls", "ml", "ridge", "tls", "pc-wls", "pc-reduce", "pc-ridge"])
 def test_joint_without_a_term(method: str) -> None:
     model = Model(ROBOT, (Viscous(joints=(1, 3)), Coulomb(joints=(1, 3))))
     samples = samples_of(model, np.array([1.0, 2.0, 3.0, 4.0]))
-    problem = Problem.of(model, samples, blocks=6)
+    problem = Problem.from_model(model, samples, blocks=6)
     estimate = identify(problem, method=method)
     np.testing.assert_allclose(estimate.values, [1.0, 2.0, 3.0, 4.0], atol=0.02)
     assert np.all(np.abs(estimate.values - [1.0, 2.0, 3.0, 4.0]) < 5 * estimate.std)
@@ -41,7 +41,7 @@ def test_joint_whose_parameters_are_all_known() -> None:
     known = {name: float(value) for name, value, seen in zip(model.parameters.names, theta, model.structure[2],
                                                               strict=True) if seen}
     samples = samples_of(model, theta)
-    problem = Problem.of(model, samples, known=known, blocks=6)
+    problem = Problem.from_model(model, samples, known=known, blocks=6)
     estimate = identify(problem, method="wls")
     truth = problem.base.reduce(theta)
     assert np.all(np.abs(estimate.values - truth) < 5 * estimate.std)

@@ -30,12 +30,13 @@ TRUTH = BASE.reduce(THETA)
 @cache
 def problem(scale: float = 0.7) -> Problem:
     t = np.arange(1600) / 200.0
-    path = Reference.of(np.column_stack([1.5 * np.sin(1.3 * t) ** 2, 1.2 * np.sin(2.1 * t) - 0.4 * np.sin(4.3 * t)]),
-                        rate=200.0)
+    path = Reference.from_arrays(np.column_stack([1.5 * np.sin(1.3 * t) ** 2,
+                                                  1.2 * np.sin(2.1 * t) - 0.4 * np.sin(4.3 * t)]),
+                                 rate=200.0)
     machine = VirtualRobot(MODEL, THETA, PD([150.0, 6.0], [40.0, 0.9]), position_noise=1e-5, torque_noise=[0.05, 0.005])
     log = machine.record(path, seed=2)
     samples = prepare(log, method="none", torque_cutoff="none", slow=0.0)
-    return Problem.of(MODEL, samples, base=BASE, nominal=scale * THETA)
+    return Problem.from_model(MODEL, samples, base=BASE, nominal=scale * THETA)
 
 
 @pytest.mark.parametrize("method", ["ekf", "ukf"])
@@ -52,14 +53,14 @@ def test_known_parameters_keep_their_values_and_their_torque(method: str) -> Non
     """Half of the truth is known: the other half comes out as from all of it, and what is known stays."""
     exact = {name: float(THETA[MODEL.parameters.index(name)]) for name in ("Fv1", "Fc1", "Fv2", "Fc2")}
     whole = problem()
-    known = Problem.of(MODEL, whole.data, base=BASE, known=exact, nominal=0.7 * THETA)
+    known = Problem.from_model(MODEL, whole.data, base=BASE, known=exact, nominal=0.7 * THETA)
     estimate = identify(known, method=method, start="nominal", position_noise=2e-5, torque_noise=0.05)
     assert {name: estimate.full[MODEL.parameters.index(name)] for name in exact} == exact
     truth = known.base.reduce(THETA)
     big = np.abs(truth) > 0.02 * np.abs(truth).max()
     assert np.all(np.abs(estimate.values / truth - 1.0)[big] < 0.05)
     with refused(ModelError, "needs-exact-values"):
-        identify(Problem.of(MODEL, whole.data, base=BASE, known={"Fv1": (0.1, 0.01)}), method=method)
+        identify(Problem.from_model(MODEL, whole.data, base=BASE, known={"Fv1": (0.1, 0.01)}), method=method)
 
 
 @cache
@@ -68,11 +69,12 @@ def coarse() -> tuple[Problem, np.ndarray]:
     robot = Robot.builtin("arm3r")
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
     theta, t = model.parameters.nominal, np.arange(2500) / 500.0
-    path = Reference.of(np.column_stack([0.8 * np.sin(2.0 * t), 0.7 * np.sin(3.1 * t + 1.0), 0.9 * np.sin(4.3 * t)]),
-                        rate=500.0)
+    path = Reference.from_arrays(np.column_stack([0.8 * np.sin(2.0 * t), 0.7 * np.sin(3.1 * t + 1.0),
+                                                  0.9 * np.sin(4.3 * t)]),
+                                 rate=500.0)
     log = VirtualRobot(model, theta, PD([50.0, 100.0, 10.0], [3.0, 6.0, 0.6]), encoder=5e-5,
                        torque_noise=[0.004, 0.03, 0.007]).record(path, seed=4)
-    found = Problem.of(model, prepare(log), nominal=theta, recordings=log)
+    found = Problem.from_model(model, prepare(log), nominal=theta, recordings=log)
     return found, found.base.reduce(theta)
 
 
@@ -99,7 +101,7 @@ def test_the_carriage_of_the_emps(data: Callable[..., Path]) -> None:
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
     samples = prepare(log, cutoff=100, thin=5)
     nominal = np.array([{"M1": 60.0, "Fv1": 100.0, "Fc1": 10.0}.get(p.name, 0.0) for p in model.parameters])
-    problem = Problem.of(model, samples, nominal=nominal)
+    problem = Problem.from_model(model, samples, nominal=nominal)
     estimate = identify(problem, method="ekf", start="nominal", start_std=1.0)
     values = dict(zip(estimate.names, estimate.values, strict=True))
     assert values["M1"] == pytest.approx(95.1089, rel=0.03)

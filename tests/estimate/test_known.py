@@ -32,7 +32,7 @@ def sliding_arm(noise: float = 0.2, seed: int = 0) -> tuple[Model, np.ndarray, S
     theta = np.concatenate([np.append(robot.inertias[j], [0.3, 0.5]) for j in range(3)])
     q, dq, ddq = (rng.normal(size=(1500, 3)) for _ in range(3))
     tau = model.inverse_dynamics(theta, q, dq, ddq)
-    return model, theta, Samples.of(q, dq, ddq, tau + noise * rng.normal(size=tau.shape), rate=100.0)
+    return model, theta, Samples.from_arrays(q, dq, ddq, tau + noise * rng.normal(size=tau.shape), rate=100.0)
 
 
 @pytest.mark.parametrize("method", LINEAR)
@@ -81,7 +81,7 @@ def test_consistent_methods_keep_a_known_mass(method: str) -> None:
     nominal = model.parameters.nominal
     samples = motion(model, theta, 0.05 * np.random.default_rng(2).normal(size=(1000, 3)), seconds=5.0)
     mass = float(theta[model.parameters.index("M2")])
-    problem = Problem.of(model, samples, known={"M2": mass}, nominal=nominal)
+    problem = Problem.from_model(model, samples, known={"M2": mass}, nominal=nominal)
     told = identify(problem, method=method)
     assert told.theta is not None and told.theta[model.parameters.index("M2")] == mass
     np.testing.assert_allclose(told.values, told.base.reduce(told.theta), rtol=1e-12, atol=1e-12)
@@ -114,10 +114,10 @@ def test_a_saved_fold_can_be_told_afterwards(tmp_path) -> None:
     model, theta = arm()
     samples = motion(model, theta, 0.1 * np.random.default_rng(4).normal(size=(1000, 3)), seconds=5.0)
     known = {"Fv1": float(theta[model.parameters.index("Fv1")]), "M3": 2.0, "Fc2": (1.0, 0.1)}
-    plain = fold(TorqueEquations.of(model, samples))
+    plain = fold(TorqueEquations.from_model(model, samples))
     plain.save(tmp_path / "fold.npz")
     later = Regression.load(tmp_path / "fold.npz", model).given(known)
-    before = Problem.of(model, samples, known=known)
+    before = Problem.from_model(model, samples, known=known)
     assert later.base.expressions == before.base.expressions
     a, b = (identify(one, method="wls") for one in (replace(before, data=(), regression=later),
                                                      replace(before, data=())))
@@ -133,7 +133,7 @@ def test_what_contradicts_the_torques_is_named() -> None:
     samples = motion(model, theta, 0.1 * np.random.default_rng(5).normal(size=(2000, 3)), seconds=10.0)
     right, wrong = float(theta[model.parameters.index("Fv2")]), 0.5 * float(theta[model.parameters.index("Fv2")])
     for value, codes in ((right, set()), (wrong, {"known-contradicted"})):
-        problem = Problem.of(model, samples, known={"Fv2": value})
+        problem = Problem.from_model(model, samples, known={"Fv2": value})
         estimate = identify(problem, method="wls")
         findings = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples)).findings
         found = [finding for finding in findings if finding.code.startswith("known-")]
@@ -147,7 +147,7 @@ def test_a_mass_that_no_robot_can_have_beside_its_torques_is_named() -> None:
     place = model.parameters.index("M3")
     assert "M3" not in base_parameters(model).names  # torques alone do not show it
     for value, codes in ((float(theta[place]), set()), (0.02 * float(theta[place]), {"known-not-consistent"})):
-        problem = Problem.of(model, samples, known={"M3": value})
+        problem = Problem.from_model(model, samples, known={"M3": value})
         estimate = identify(problem, method="pc-wls")
         findings = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples)).findings
         assert {finding.code for finding in findings if finding.code.startswith("known-")} == codes
@@ -159,8 +159,8 @@ def test_what_cannot_be_known_is_refused() -> None:
     for name, value, match in (("M9", 1.0, ("bad-model", "'M9'")), ("M3", np.nan, ("bad-model", "'M3'", "nan")),
                                ("M3", (1.0, -1.0), ("bad-model", "'M3'", "-1.0"))):
         with refused(ModelError, *match):
-            Problem.of(model, samples, known={name: value})
-    problem = Problem.of(model, samples, known={"M3": 1.0})
+            Problem.from_model(model, samples, known={name: value})
+    problem = Problem.from_model(model, samples, known={"M3": 1.0})
     with refused(ModelError, "known-twice"):
         problem.regression.given({"M3": 2.0})
     with refused(ModelError, "data-given-twice"):

@@ -35,7 +35,7 @@ def noisy_arm(seed: int = 0, **options: float) -> Problem:
     clean = motion(model, theta, **options)
     rng = np.random.default_rng(seed)
     tau = clean.tau + DEVIATIONS * rng.normal(size=clean.tau.shape)
-    return Problem.of(model, Samples.of(clean.q, clean.dq, clean.ddq, tau, rate=200.0))
+    return Problem.from_model(model, Samples.from_arrays(clean.q, clean.dq, clean.ddq, tau, rate=200.0))
 
 
 @pytest.mark.parametrize("name", ["ols", "wls", "irls", "ml", "tls"])
@@ -44,7 +44,7 @@ def test_exact_without_noise(robot: str, name: str) -> None:
     machine = Robot.builtin(robot)
     model = Model(machine, make_terms(machine, ("viscous", "coulomb", "offset")))
     theta = np.array([0.2 if p.nominal is None else p.nominal for p in model.parameters])
-    problem = Problem.of(model, motion(model, theta, seconds=10.0))
+    problem = Problem.from_model(model, motion(model, theta, seconds=10.0))
     estimate = identify(problem, method=name)
     truth = problem.base.reduce(theta)
     assert len(truth) == {"arm3r": 24, "kuka-lwr4": 64}[robot]
@@ -77,8 +77,8 @@ def test_naive_covariance_is_the_textbook_one() -> None:
     model = Model(robot, make_terms(robot, ("viscous", "coulomb", "offset")))
     q, dq, ddq = fourier(1, seconds=5.0)
     theta = np.array([0.0] * 9 + [95.0, 200.0, 20.0, -3.0])
-    problem = Problem.of(model, Samples.of(q, dq, ddq, model.inverse_dynamics(theta, q, dq, ddq)
-                                           + 5.0 * rng.normal(size=q.shape)))
+    problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, model.inverse_dynamics(theta, q, dq, ddq)
+                                                            + 5.0 * rng.normal(size=q.shape)))
     y, tau = dense(problem)
     x = y[:, 0]
     beta = np.linalg.lstsq(x, tau[:, 0])[0]
@@ -111,8 +111,8 @@ def test_deviations_are_right_under_filtered_noise(robot: str, name: str, second
     off, inflation = [], []
     for _ in range(200):
         noise = low_passed(rng, clean.tau.shape, size, cutoff, 200.0)
-        samples = Samples.of(clean.q, clean.dq, clean.ddq, clean.tau + noise, rate=200.0)
-        estimate = identify(Problem.of(model, samples, base=base, blocks=1), method=name)
+        samples = Samples.from_arrays(clean.q, clean.dq, clean.ddq, clean.tau + noise, rate=200.0)
+        estimate = identify(Problem.from_model(model, samples, base=base, blocks=1), method=name)
         off.append((estimate.values - truth) / estimate.std)
         inflation.append(estimate.uncertainty.facts["std_inflation"])
     off = np.array(off)
@@ -143,7 +143,7 @@ def test_motion_of_one_joint_says_what_it_does_not_excite() -> None:
     q, dq, ddq = fourier(3, seconds=10.0)
     q[:, :2], dq[:, :2], ddq[:, :2] = 0.3, 0.0, 0.0
     tau = model.inverse_dynamics(theta, q, dq, ddq)
-    estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau)), method="wls")
+    estimate = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau)), method="wls")
     assert estimate.identified.sum() <= estimate.diagnostics["rank"] < 24
     assert {"Fv1", "Fv2", "Fc1"} <= set(estimate.diagnostics["confounded"])
     assert np.isinf(estimate.std[~estimate.identified]).all()
@@ -174,7 +174,7 @@ def test_too_few_equations_and_wrong_calls_are_refused_in_one_sentence() -> None
     model, theta = arm()
     samples = motion(model, theta, seconds=0.04)
     with refused(NotPossibleError, "too-few-equations", "24"):
-        identify(Problem.of(model, samples), method="wls")
+        identify(Problem.from_model(model, samples), method="wls")
     problem = noisy_arm(seconds=2.0)
     with refused(ModelError, "unknown-method", "least"):
         identify(problem, method="least")
@@ -182,7 +182,7 @@ def test_too_few_equations_and_wrong_calls_are_refused_in_one_sentence() -> None
         identify(problem, method="wls", speed=1)
     still = np.zeros((100, 2))
     with refused(NotPossibleError, "nothing-excited"):
-        identify(Problem.of(Scara(), Samples.of(still, still, still, still)), method="ols")
+        identify(Problem.from_model(Scara(), Samples.from_arrays(still, still, still, still)), method="ols")
 
 
 def test_all_methods_of_this_family_are_there_by_their_names() -> None:
@@ -200,13 +200,13 @@ def test_two_logs_count_as_one_long_one() -> None:
     model, theta = arm()
     rng = np.random.default_rng(2)
     logs = [motion(model, theta, rng.normal(size=(2000, 3)), seconds=10.0, seed=k) for k in range(2)]
-    both = identify(Problem.of(model, logs), method="ols")
+    both = identify(Problem.from_model(model, logs), method="ols")
     y = np.concatenate([model.regressor(s.q, s.dq, s.ddq)[:, :, both.base.independent] for s in logs])
     tau = np.concatenate([s.tau for s in logs])
     np.testing.assert_allclose(both.values, np.linalg.lstsq(y.reshape(-1, y.shape[2]), tau.ravel())[0], rtol=1e-9)
-    single = identify(Problem.of(model, logs[0]), method="ols")
+    single = identify(Problem.from_model(model, logs[0]), method="ols")
     assert np.median(both.std / single.std) < 0.95
-    assert fold(TorqueEquations.of(model, logs)).rows == (4000,) * 3
+    assert fold(TorqueEquations.from_model(model, logs)).rows == (4000,) * 3
 
 
 def test_methods_are_loaded_when_one_is_asked_for() -> None:
@@ -228,7 +228,8 @@ def test_a_name_that_a_method_not_loaded_yet_has_is_refused() -> None:
 
 def test_textbook_standard_errors_are_those_of_the_equations() -> None:
     model, theta = arm()
-    problem = Problem.of(model, motion(model, theta, DEVIATIONS * np.random.default_rng(5).normal(size=(4000, 3))))
+    problem = Problem.from_model(model,
+                                 motion(model, theta, DEVIATIONS * np.random.default_rng(5).normal(size=(4000, 3))))
     b, (rows, tau) = len(problem.base), dense(problem)
     for name in ("ols", "wls"):  # Ardiani, eq. 1.51-1.53 on the rows as they are weighted
         estimate = identify(problem, method=name)

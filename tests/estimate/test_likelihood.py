@@ -22,7 +22,7 @@ def test_it_is_dense_generalised_least_squares_at_its_own_covariance() -> None:
     rng = np.random.default_rng(0)
     samples = motion(model, theta, rng.normal(size=(2000, 3)) @ MIX.T, seconds=10.0)
     keep = rng.random((2000, 3)) < 0.95
-    problem = Problem.of(model, replace(samples, keep=keep))
+    problem = Problem.from_model(model, replace(samples, keep=keep))
     estimate = identify(problem, method="ml", tolerance=1e-9, iterations=100)
     common = keep.all(axis=1)
     x = model.regressor(samples.q, samples.dq, samples.ddq)[common][:, :, problem.base.independent]
@@ -52,8 +52,8 @@ def test_shared_noise_makes_it_better_than_weights_alone_and_its_deviations_are_
     stated = []
     for _ in range(40):
         noise = low_passed(rng, clean.tau.shape, 1.0, 15.0, 200.0) @ MIX.T
-        samples = Samples.of(clean.q, clean.dq, clean.ddq, clean.tau + noise, rate=200.0)
-        problem = Problem.of(model, samples, base=base, blocks=1)
+        samples = Samples.from_arrays(clean.q, clean.dq, clean.ddq, clean.tau + noise, rate=200.0)
+        problem = Problem.from_model(model, samples, base=base, blocks=1)
         estimate = identify(problem, method="ml")
         ml.append(estimate.values - truth)
         stated.append(estimate.std)
@@ -68,7 +68,7 @@ def test_shared_noise_makes_it_better_than_weights_alone_and_its_deviations_are_
 def test_without_shared_noise_it_is_weighted_least_squares_within_its_deviations() -> None:
     model, theta = arm()
     rng = np.random.default_rng(2)
-    problem = Problem.of(model, motion(model, theta, np.array([0.3, 0.2, 0.05]) * rng.normal(size=(4000, 3))))
+    problem = Problem.from_model(model, motion(model, theta, np.array([0.3, 0.2, 0.05]) * rng.normal(size=(4000, 3))))
     ml, wls = identify(problem, method="ml"), identify(problem, method="wls")
     assert np.abs((ml.values - wls.values) / wls.std).max() < 0.3
     np.testing.assert_allclose(ml.std, wls.std, rtol=0.1)
@@ -81,6 +81,6 @@ def test_rows_without_all_joints_are_refused_by_name() -> None:
     turns = np.zeros((600, 3), dtype=bool)
     turns[np.arange(600), np.arange(600) % 3] = True
     with refused(NotPossibleError, "too-few-common-rows"):
-        identify(Problem.of(model, replace(samples, keep=turns)), method="ml")
+        identify(Problem.from_model(model, replace(samples, keep=turns)), method="ml")
     with refused(ModelError, "no-iterations"):
-        identify(Problem.of(model, samples), method="ml", iterations=0)
+        identify(Problem.from_model(model, samples), method="ml", iterations=0)

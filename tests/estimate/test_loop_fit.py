@@ -34,7 +34,7 @@ def recorded(law: ControlLaw, noise: float = 0.0) -> Recording:
     theta = np.zeros(10)
     theta[9] = MASS
     machine = VirtualRobot(carriage(), theta, law, position_noise=noise)
-    return machine.record(Reference.of(np.asarray(path)[:, None], rate=RATE), seed=3)
+    return machine.record(Reference.from_arrays(np.asarray(path)[:, None], rate=RATE), seed=3)
 
 
 @pytest.mark.parametrize("law", [Cascade(40.0, 100.0, 35.0), Cascade(12.0, 60.0, 35.0), PD(5000.0, 900.0),

@@ -28,13 +28,14 @@ LOGS = 8
 
 @cache
 def machine() -> Machine:
-    return Machine.of("arm3r")
+    return Machine.from_name("arm3r")
 
 
 def problem(seed: int, *, closed: bool, **options: object) -> Problem:
     found = machine()
     log = found.record(seed, closed=closed)
-    return Problem.of(found.model, prepare(log, **options), base=found.base, recordings=log, controller=found.law)
+    return Problem.from_model(found.model, prepare(log, **options), base=found.base, recordings=log,
+                              controller=found.law)
 
 
 def truth() -> Array:
@@ -82,7 +83,7 @@ def test_nothing_is_said_where_noise_is_only_in_what_was_read() -> None:
 def test_columns_with_much_noise_are_said_and_counted() -> None:
     """A cut-off four times as high lets through noise of accelerations as large as they are themselves."""
     own = problem(0, closed=False, cutoff=40.0)
-    alone = Problem.of(own.model, own.data, base=own.base)
+    alone = Problem.from_model(own.model, own.data, base=own.base)
     counted, residuals = (identify(one, method="wls") for one in (own, alone))
     assert [note.code for note in counted.notes] == ["noise-in-motion"]
     assert residuals.notes == ()
@@ -92,7 +93,7 @@ def test_columns_with_much_noise_are_said_and_counted() -> None:
 
 def test_without_the_logs_behind_the_data_nothing_is_assumed() -> None:
     own = problem(0, closed=True)
-    alone = Problem.of(own.model, own.data, base=own.base)
+    alone = Problem.from_model(own.model, own.data, base=own.base)
     weights = joint_weights(alone.regression)
     assert motion_shift(alone, solve(alone.regression, alone.regression.stack(weights)), weights) is None
 
@@ -115,7 +116,7 @@ def test_torque_noise_alone_is_no_motion() -> None:
     noise = rng.normal(size=tau.shape) + coloured(rng, tau.shape, 10.0)
     tau = tau + 0.02 * np.sqrt(np.mean(tau ** 2, axis=0)) * noise
     log = replace(found.quiet, q=q, tau=tau)
-    own = Problem.of(found.model, prepare(log), base=found.base, recordings=log)
+    own = Problem.from_model(found.model, prepare(log), base=found.base, recordings=log)
     weights = joint_weights(own.regression)
     solution = solve(own.regression, own.regression.stack(weights))
     shift = motion_shift(own, solution, weights)
@@ -126,7 +127,7 @@ def test_torque_noise_alone_is_no_motion() -> None:
 def test_of_long_data_some_stretches_tell_the_shift(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the rows, in stretches cut out of all logs, give the shift that all rows do."""
     found, logs = machine(), [machine().record(seed, closed=True) for seed in range(LOGS)]
-    own = Problem.of(found.model, [prepare(log) for log in logs], base=found.base, recordings=logs)
+    own = Problem.from_model(found.model, [prepare(log) for log in logs], base=found.base, recordings=logs)
     weights, k = joint_weights(own.regression), found.base.names.index("Fc3")
     solution = solve(own.regression, own.regression.stack(weights))
     whole = motion_shift(own, solution, weights)
@@ -151,7 +152,7 @@ def test_jittered_stamps_and_short_segments_give_a_finite_shift(seed: int) -> No
     tau = model.inverse_dynamics(rng.uniform(0.1, 1.0, len(model.parameters)), q, dq, ddq)
     q, tau = (at_times(t, np.arange(len(x)) / 1000.0, x) for x in (q, tau))
     log = Recording(t, q + 1e-4 * rng.normal(size=q.shape), tau + 0.02 * tau.std(axis=0) * rng.normal(size=tau.shape))
-    own = Problem.of(model, prepare(log, cutoff=0.24 * rate), recordings=log)
+    own = Problem.from_model(model, prepare(log, cutoff=0.24 * rate), recordings=log)
     assert np.diff(own.data[0].segments, axis=1).min() < 50
     estimate = identify(own, method="wls")
     weights = joint_weights(own.regression)
@@ -177,7 +178,7 @@ def test_friction_below_the_speeds_of_a_fit_counts() -> None:
     others = (term for term in found.model.terms if not isinstance(term, Coulomb))
     model = Model(found.robot, (*others, Coulomb(sign=sign)))
     log = replace(found.quiet, tau=found.quiet.tau + 1e-4 * np.random.default_rng(0).normal(size=found.quiet.tau.shape))
-    own = Problem.of(model, prepare(log), recordings=log)
+    own = Problem.from_model(model, prepare(log), recordings=log)
     estimate, names = identify(own, method="wls"), list(model.parameters.names)
     truth = own.base.reduce(found.theta[[found.model.parameters.names.index(name) for name in names]])
     friction = [k for k, name in enumerate(own.base.names) if name[:2] in ("Fc", "Fv")]

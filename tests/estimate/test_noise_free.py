@@ -34,7 +34,7 @@ def problem(name: str, noise: float = 0.0) -> tuple[Problem, np.ndarray]:
         ddq -= a * w ** 2 * np.sin(w * t + phase)
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     tau = tau + noise * np.sqrt(np.mean(tau ** 2, axis=0)) * rng.normal(size=tau.shape)
-    return Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0)), theta
+    return Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=200.0)), theta
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-7])
@@ -55,4 +55,4 @@ def test_torques_in_another_unit_are_still_refused() -> None:
     made, _ = problem("arm3r")
     large = [replace(part, tau=1e5 * part.tau) for part in made.data]
     with refused(NotPossibleError, "robot-too-heavy"):
-        identify(Problem.of(made.model, large), method="pc-wls")
+        identify(Problem.from_model(made.model, large), method="pc-wls")

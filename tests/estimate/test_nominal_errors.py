@@ -58,7 +58,7 @@ def test_sizes_of_errors_are_found_from_the_score(outlier: float) -> None:
         error = sum(w * group.half @ rng.normal(size=group.half.shape[1])
                     for w, group in zip(shares, groups, strict=True))
         score = effect @ error + np.sqrt(1e-3) * rng.normal(size=80)
-        found.append(np.sqrt(NominalErrors.of(groups, effect, score, 1e-3 * np.eye(80)).variances) / shares)
+        found.append(np.sqrt(NominalErrors.from_score(groups, effect, score, 1e-3 * np.eye(80)).variances) / shares)
     typical = np.exp(np.mean(np.log(found), axis=0))
     assert typical[worse] == pytest.approx(1.0, abs=0.35)
     assert np.all(typical > 0.65)

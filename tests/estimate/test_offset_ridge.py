@@ -40,7 +40,7 @@ def _log(seed: int, one_way: int | None = None, seconds: float = 12.0) -> Sample
     theta = [OFFSETS[p.owner] if p.symbol == "Fo" else VALUES.get(p.symbol, p.nominal) for p in model.parameters]
     q, dq, ddq = _motion(seed, seconds, one_way)
     tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * np.random.default_rng(seed + 99).normal(size=q.shape)
-    return replace(Samples.of(q, dq, ddq, tau, rate=RATE), keep=np.abs(dq) > 0.01 * np.abs(dq).max(axis=0))
+    return replace(Samples.from_arrays(q, dq, ddq, tau, rate=RATE), keep=np.abs(dq) > 0.01 * np.abs(dq).max(axis=0))
 
 
 @pytest.mark.parametrize("truth", [0.01, 0.1])
@@ -84,7 +84,7 @@ def test_the_intervals_of_a_joint_that_does_not_turn_back_do_not_rest_on_the_off
     theta = [0.3 * (p.owner == 2) if p.symbol == "Fo" else VALUES.get(p.symbol, p.nominal) for p in model.parameters]
     q, dq, ddq = _motion(7, 12.0, one_way=2)
     tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * np.random.default_rng(70).normal(size=q.shape)
-    samples = replace(Samples.of(q, dq, ddq, tau, rate=RATE), keep=np.abs(dq) > 0.01 * np.abs(dq).max(axis=0))
+    samples = replace(Samples.from_arrays(q, dq, ddq, tau, rate=RATE), keep=np.abs(dq) > 0.01 * np.abs(dq).max(axis=0))
     estimate = identify(choose_terms(Model(ROBOT, (RigidBodies(),)), samples).model, samples, method="wls")
     pair = [estimate.names.index(name) for name in ("Fc3", "Fo3")]
     np.testing.assert_array_less(np.abs(estimate.values[pair] - [0.6, 0.3]), 1.96 * estimate.std[pair])
@@ -100,7 +100,7 @@ def test_the_ridge_of_offsets_follows_the_noise(seed: int) -> None:
     theta = [OFFSETS[p.owner] if p.symbol == "Fo" else VALUES.get(p.symbol, p.nominal) for p in model.parameters]
     q, dq, ddq = (part * [1.0, 0.1, 0.1] for part in _motion(seed, 12.0, None))
     tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.002 * np.random.default_rng(seed + 9).normal(size=q.shape)
-    samples = replace(Samples.of(q, dq, ddq, tau, rate=RATE), keep=np.abs(dq) > 0.01 * np.abs(dq).max(axis=0))
+    samples = replace(Samples.from_arrays(q, dq, ddq, tau, rate=RATE), keep=np.abs(dq) > 0.01 * np.abs(dq).max(axis=0))
     estimate = identify(choose_terms(Model(ROBOT, (RigidBodies(),)), samples).model, samples, method="wls")
     found = estimate.values[[estimate.names.index(f"Fo{j + 1}") for j in range(ROBOT.dof)]]
     np.testing.assert_allclose(found, OFFSETS, rtol=0.3)

@@ -27,7 +27,7 @@ def test_friction_and_offset_are_not_told_apart_and_stay_of_sensible_size(method
     ddq[:, 2] = 0.05 * w * np.cos(w * t)
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     tau += 0.02 * tau.std(axis=0) * np.random.default_rng(0).normal(size=tau.shape)
-    problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0), nominal=theta)
+    problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=200.0), nominal=theta)
     estimate = identify(problem, method=method)
     pair = [estimate.names.index(name) for name in ("Fc3", "Fo3")]
     others = np.setdiff1d(np.arange(len(estimate.values)), pair)
@@ -48,7 +48,7 @@ def test_values_moved_to_their_bounds_stay_confounded() -> None:
     q[:, 2], dq[:, 2], ddq[:, 2] = 0.3, 0.0, 0.0
     theta = np.array([item.nominal or 0.2 for item in model.parameters])
     tau = model.inverse_dynamics(theta, q, dq, ddq)
-    problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0), nominal=theta)
+    problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=200.0), nominal=theta)
     estimate = identify(problem, method="wls")
     fl = estimate.names.index("Fl1")
     outside = estimate.values.copy()

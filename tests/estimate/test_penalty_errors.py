@@ -16,7 +16,7 @@ from dynid.model import FrictionCurve, Model, Offset, RigidBodies, RotorInertia
 from dynid.recording.sample_preparation import prepare
 from reproductions._machines import Machine
 
-machine = cache(Machine.of)
+machine = cache(Machine.from_name)
 
 
 def test_the_mean_square_error_of_a_ridge_is_below_the_limit() -> None:
@@ -47,7 +47,7 @@ def test_pc_ridge_is_not_less_certain_than_wls_where_its_nominal_model_is_useles
     times those of wls, from which the estimate differs by a third of one."""
     found = machine("franka-panda")
     log = found.record(53101, closed=False)
-    problem = replace(Problem.of(found.model, prepare(log), base=found.base, recordings=log),
+    problem = replace(Problem.from_model(found.model, prepare(log), base=found.base, recordings=log),
                       nominal=found.nominal(53101, 1.0))
     ridge, wls = (identify(problem, method=method) for method in ("pc-ridge", "wls"))
     assert np.all(ridge.std < 1.1 * np.hypot(wls.std, ridge.values - wls.values))
@@ -63,7 +63,7 @@ def test_a_penalised_friction_curve_leaves_bodies_as_certain_as_one_without_pena
     log = found.record(5, closed=False)
     log = replace(log, tau=log.tau + 0.6 * dry * np.exp(-(found.path.dq / 0.1) ** 2) * np.sign(found.path.dq))
     terms = (RigidBodies(), RotorInertia(), FrictionCurve(free=True, ridge=0.1), Offset())
-    own = Problem.of(Model(found.robot, terms), prepare(log), recordings=log).regression
+    own = Problem.from_model(Model(found.robot, terms), prepare(log), recordings=log).regression
     weights = joint_weights(own)
     solution = solve(own, own.stack(weights))
     noise = naive_noise_matrix(own, solution, weights)

@@ -21,7 +21,7 @@ def recorded() -> tuple[np.ndarray, Recording]:
     assert theta is not None
     q, dq, ddq = motion(15_000, 3, rate=1000.0, size=0.5)
     machine = VirtualRobot(model, theta, Poles(np.full(3, 60.0)), encoder=1e-5, torque_noise=0.02)
-    return theta, machine.record(Reference.of(q, dq, ddq, rate=1000.0), seed=1)
+    return theta, machine.record(Reference.from_arrays(q, dq, ddq, rate=1000.0), seed=1)
 
 
 @pytest.mark.parametrize(("method", "references"), [
@@ -31,21 +31,21 @@ def test_instruments_from_the_logged_references(recorded: tuple[np.ndarray, Reco
                                                 references: str) -> None:
     theta, log = recorded
     model = arm()
-    problem = Problem.of(model, prepare(log, cutoff=15.0), recordings=log)
+    problem = Problem.from_model(model, prepare(log, cutoff=15.0), recordings=log)
     estimate = identify(problem, method=method, references=references)
     truth = problem.base.reduce(theta)
     size = np.abs(model.regressor(*motion(500, 3, size=0.5))[:, :, problem.base.independent] @ (
         estimate.values - truth)).max()
     assert size < 0.2 and estimate.diagnostics["least_correlation"] > 0.5
     with refused(ModelError, "no-reference"):
-        identify(Problem.of(model, prepare(log, cutoff=15.0)), method=method)
+        identify(Problem.from_model(model, prepare(log, cutoff=15.0)), method=method)
 
 
 def test_sequential_ones_follow_their_own_recursion() -> None:
     model, rng = arm(), np.random.default_rng(0)
     q, dq, ddq = motion(60, 3)
     tau = model.inverse_dynamics(rng.normal(size=len(model.parameters)), q, dq, ddq) + 0.1 * rng.normal(size=q.shape)
-    problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0))
+    problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=100.0))
     b, owner = len(problem.base), owners(problem.base)
     y = model.regressor(q, dq, ddq)[:, :, problem.base.independent]
     p, beta = 4.0 * np.eye(b), np.zeros(b)
@@ -69,7 +69,7 @@ def test_s_rls_goes_joint_after_joint() -> None:
     model, rng = arm(), np.random.default_rng(3)
     q, dq, ddq = motion(80, 3)
     tau = model.inverse_dynamics(rng.normal(size=len(model.parameters)), q, dq, ddq) + 0.1 * rng.normal(size=q.shape)
-    problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0))
+    problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=100.0))
     b = len(problem.base)
     y = model.regressor(q, dq, ddq)[:, :, problem.base.independent]
     p, beta, stages = 4.0 * np.eye(b), np.zeros(b), np.empty((3, b))
@@ -95,7 +95,7 @@ def test_mrls_says_what_it_kept() -> None:
     q[:, :2], dq[:, :2], ddq[:, :2] = 0.3, 0.0, 0.0  # only the last joint moves
     tau = model.inverse_dynamics(np.ones(len(model.parameters)), q, dq, ddq)
     tau += 0.01 * np.random.default_rng(0).normal(size=q.shape)
-    estimate = identify(model, Samples.of(q, dq, ddq, tau, rate=100.0), "mrls")
+    estimate = identify(model, Samples.from_arrays(q, dq, ddq, tau, rate=100.0), "mrls")
     status = np.array(estimate.diagnostics["status"])
     assert set(status.tolist()) == {1, 0, -1} and np.array_equal(estimate.identified, status == 1)
     assert np.all(estimate.values[status != 1] == 0.0) and estimate.diagnostics.rank == int((status == 1).sum())

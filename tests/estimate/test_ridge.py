@@ -31,7 +31,8 @@ def noisy(seed: int, wrong: float, *, seconds: float = 10.0, noise: float = 1.0)
     scales = parameter_scales(model.parameters, theta)
     nominal = theta + wrong * scales * rng.normal(size=len(theta))
     base = base_parameters(model)
-    problem = Problem.of(model, Samples.of(clean.q, clean.dq, clean.ddq, tau, rate=200.0), base=base, nominal=nominal)
+    problem = Problem.from_model(model, Samples.from_arrays(clean.q, clean.dq, clean.ddq, tau, rate=200.0), base=base,
+                                 nominal=nominal)
     return problem, base.reduce(theta), scales
 
 
@@ -83,7 +84,7 @@ def test_deviations_count_that_friction_errs_more_than_bodies() -> None:
         model, rng = problem.model, np.random.default_rng(seed)
         free = np.array([item.body is None for item in model.parameters])
         nominal = problem.nominal + np.where(free, 0.5 * scales * rng.normal(size=len(scales)), 0.0)
-        estimate = identify(Problem.of(model, problem.data, base=problem.base, nominal=nominal), method="ridge")
+        estimate = identify(Problem.from_model(model, problem.data, base=problem.base, nominal=nominal), method="ridge")
         low, high = estimate.conf_int().T
         held.append(((low <= truth) & (truth <= high))[[name.startswith("F") for name in estimate.names]])
     assert np.mean(held) > 0.9
@@ -142,7 +143,7 @@ def test_what_the_motion_does_not_excite_stays_nominal() -> None:
     q[:, :2], dq[:, :2], ddq[:, :2] = 0.3, 0.0, 0.0
     tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.01 * np.random.default_rng(0).normal(size=q.shape)
     nominal = theta * 1.2
-    problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0), nominal=nominal)
+    problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=200.0), nominal=nominal)
     estimate = identify(problem, method="ridge", strength=1.0)
     assert estimate.theta is not None
     still = model.parameters.index("Fv1")
@@ -174,8 +175,8 @@ def test_wrong_calls_are_refused() -> None:
     bare = Model(replace(robot, bodies=tuple(replace(body, inertia=None) for body in robot.bodies)))
     q = np.random.default_rng(0).normal(size=(100, 3))
     with refused(ModelError, "no-nominal-values"):
-        identify(Problem.of(bare, Samples.of(q, q, q, q)), method="ridge")
-    single = Problem.of(problem.model, problem.data, nominal=problem.nominal, blocks=1)
+        identify(Problem.from_model(bare, Samples.from_arrays(q, q, q, q)), method="ridge")
+    single = Problem.from_model(problem.model, problem.data, nominal=problem.nominal, blocks=1)
     with refused(NotPossibleError, "too-few-blocks"):
         identify(single, method="ridge")
 
@@ -191,11 +192,12 @@ def test_friction_without_a_nominal_value_is_pulled_to_zero() -> None:
     rate = 2 * np.pi * np.array([0.3, 0.43, 0.59])
     q, dq, ddq = np.sin(angle), rate * np.cos(angle), -rate ** 2 * np.sin(angle)
     tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * rng.normal(size=q.shape)
-    estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0)), method="ridge")
+    estimate = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=100.0)), method="ridge")
     friction = [p.kind.group in ("friction", "offset") for p in model.parameters]
     assert estimate.theta is not None
     np.testing.assert_allclose(estimate.theta[friction], theta[friction], atol=0.05)
-    strong = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0)), method="ridge", strength=1e12)
+    strong = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=100.0)), method="ridge",
+                      strength=1e12)
     assert strong.theta is not None
     given = [p.nominal or 0.0 for p in model.parameters]
     np.testing.assert_allclose(strong.theta, given, atol=1e-3)

@@ -20,6 +20,7 @@ def test_a_full_curve_is_refused_by_name():
     plain = Model(robot, make_terms(robot, friction=["viscous", "coulomb"]))
     theta = [{"Fv": 0.5, "Fc": 0.5}.get(item.symbol, item.nominal or 0.0) for item in plain.parameters]
     tau = plain.inverse_dynamics(theta, q, dq, ddq) + 0.02 * rng.normal(size=q.shape)
-    samples = Samples.of(q, dq, ddq, tau, rate=100.0)
+    samples = Samples.from_arrays(q, dq, ddq, tau, rate=100.0)
     with refused(NotPossibleError, "no-instruments", "'iv'"):
-        identify(Problem.of(Model(robot, make_terms(robot, friction=["curve", "offset"])), samples), method="iv")
+        identify(Problem.from_model(Model(robot, make_terms(robot, friction=["curve", "offset"])), samples),
+                 method="iv")

@@ -38,8 +38,8 @@ def test_a_tenth_of_gross_outliers_is_survived(kind: str) -> None:
     truth = base.reduce(theta)
 
     def run(name: str, tau: Array, **options: object):
-        samples = Samples.of(clean.q, clean.dq, clean.ddq, tau, rate=200.0)
-        return identify(Problem.of(model, samples, base=base), method=name, **options)
+        samples = Samples.from_arrays(clean.q, clean.dq, clean.ddq, tau, rate=200.0)
+        return identify(Problem.from_model(model, samples, base=base), method=name, **options)
 
     without = run("wls", clean.tau + noise)
     spoilt, tough = run("wls", clean.tau + noise + bad), run("irls", clean.tau + noise + bad)
@@ -58,7 +58,7 @@ def test_a_tenth_of_gross_outliers_is_survived(kind: str) -> None:
 def test_without_outliers_it_is_nearly_least_squares() -> None:
     model, theta = arm()
     rng = np.random.default_rng(1)
-    problem = Problem.of(model, motion(model, theta, DEVIATIONS * rng.normal(size=(4000, 3))))
+    problem = Problem.from_model(model, motion(model, theta, DEVIATIONS * rng.normal(size=(4000, 3))))
     plain = identify(problem, method="wls")
     for loss in ("huber", "tukey"):
         tough = identify(problem, method="irls", loss=loss)
@@ -78,7 +78,7 @@ def test_weighted_equations_hold_at_the_solution() -> None:
     model, theta = arm()
     rng = np.random.default_rng(2)
     noise = DEVIATIONS * rng.standard_t(2.5, size=(3000, 3))
-    problem = Problem.of(model, motion(model, theta, noise, seconds=15.0))
+    problem = Problem.from_model(model, motion(model, theta, noise, seconds=15.0))
     estimate = identify(problem, method="irls", loss="huber", tolerance=1e-8, iterations=200)
     samples, scale = problem.data[0], np.array(estimate.diagnostics["noise_std_per_joint"])
     x = model.regressor(samples.q, samples.dq, samples.ddq)[:, :, problem.base.independent] / scale[:, None]
@@ -97,7 +97,8 @@ def test_deviations_are_right_with_outliers_and_filtered_noise() -> None:
     for _ in range(40):
         noise = low_passed(rng, clean.tau.shape, DEVIATIONS, 15.0, 200.0)
         tau = clean.tau + noise + outliers(rng, "either", clean.tau.shape, 20.0)
-        problem = Problem.of(model, Samples.of(clean.q, clean.dq, clean.ddq, tau, rate=200.0), base=base, blocks=1)
+        problem = Problem.from_model(model, Samples.from_arrays(clean.q, clean.dq, clean.ddq, tau, rate=200.0),
+                                     base=base, blocks=1)
         estimate = identify(problem, method="irls")
         off.append((estimate.values - truth) / estimate.std)
     assert np.sqrt(np.mean(np.square(off))) == pytest.approx(1.0, abs=0.15)
@@ -115,7 +116,7 @@ def test_weights_and_slopes_belong_to_the_same_loss() -> None:
 
 def test_wrong_options_are_refused() -> None:
     model, theta = arm()
-    problem = Problem.of(model, motion(model, theta, seconds=1.0))
+    problem = Problem.from_model(model, motion(model, theta, seconds=1.0))
     with refused(ModelError, "unknown-loss", "cauchy"):
         identify(problem, method="irls", loss="cauchy")
     with refused(ModelError, "bad-tuning", "1"):

@@ -51,14 +51,14 @@ def log(seed: int, noise: float = 0.02, **options: float) -> Samples:
     tau = truth.inverse_dynamics(theta, q, dq, ddq)
     if noise:
         tau = tau + low_passed(np.random.default_rng(seed), tau.shape, noise, 20.0, 200.0)
-    return Samples.of(q, dq, ddq, tau, rate=200.0)
+    return Samples.from_arrays(q, dq, ddq, tau, rate=200.0)
 
 
 def test_shapes_are_found_within_5_percent_and_beat_the_best_fixed_shape_on_other_data() -> None:
     """Issue 3, item 6 (N10)."""
     training, other = log(0), log(1, low=0.007, high=2.5, count=17)
     free = joint(free=("delta", "alpha"))
-    found = identify(Problem.of(free, training), method="sls")
+    found = identify(Problem.from_model(free, training), method="sls")
     shape = found.diagnostics["shape"]
     assert shape["delta1"]["value"] == pytest.approx(DELTA, rel=0.05)
     assert shape["alpha1"]["value"] == pytest.approx(ALPHA, rel=0.05)
@@ -69,10 +69,10 @@ def test_shapes_are_found_within_5_percent_and_beat_the_best_fixed_shape_on_othe
     np.testing.assert_allclose(found.model.shape, [shape["delta1"]["value"], shape["alpha1"]["value"]])
 
     def error(model: Model, values: Array, base: object) -> float:
-        return fold(TorqueEquations.of(model, other, base)).relative_error(values)
+        return fold(TorqueEquations.from_model(model, other, base)).relative_error(values)
 
     # The values the document's model A chose from, the best on the training data (s. 2.4).
-    fixed = [identify(Problem.of(joint(delta=delta, alpha=alpha), training), method="wls")
+    fixed = [identify(Problem.from_model(joint(delta=delta, alpha=alpha), training), method="wls")
              for delta, alpha in product((0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0), (0.5, 1.5, 2.0))]
     best = min(fixed, key=lambda estimate: estimate.diagnostics["relative_error"])
     ours, theirs = error(found.model, found.values, found.base), error(best.model, best.values, best.base)
@@ -83,7 +83,7 @@ def test_shapes_are_found_within_5_percent_and_beat_the_best_fixed_shape_on_othe
 
 
 def test_exact_without_noise() -> None:
-    found = identify(Problem.of(joint(free=("delta", "alpha")), log(0, 0.0)), method="sls")
+    found = identify(Problem.from_model(joint(free=("delta", "alpha")), log(0, 0.0)), method="sls")
     shape = {name: facts["value"] for name, facts in found.diagnostics["shape"].items()}
     assert shape == pytest.approx({"delta1": DELTA, "alpha1": ALPHA}, rel=1e-7)
     values = dict(zip(found.names, found.values, strict=True))
@@ -97,7 +97,7 @@ def test_deviations_of_shapes_and_parameters_hold() -> None:
     base = base_parameters(free)
     off = []
     for seed in range(20):
-        found = identify(Problem.of(free, log(seed, 0.05, hold=0.8), base=base, blocks=1), method="sls")
+        found = identify(Problem.from_model(free, log(seed, 0.05, hold=0.8), base=base, blocks=1), method="sls")
         shape = found.diagnostics["shape"]
         off.append([(shape["delta1"]["value"] - DELTA) / shape["delta1"]["std"],
                     (shape["alpha1"]["value"] - ALPHA) / shape["alpha1"]["std"],
@@ -105,8 +105,8 @@ def test_deviations_of_shapes_and_parameters_hold() -> None:
     assert np.mean(np.abs(off) < 3.0) >= 0.97
     assert np.sqrt(np.mean(np.square(off))) == pytest.approx(1.0, abs=0.2)
     # Were the shape known, deviations would be smaller: they count that it is not.
-    known = identify(Problem.of(joint(delta=DELTA, alpha=ALPHA), log(0, 0.05), base=base), method="wls")
-    unknown = identify(Problem.of(free, log(0, 0.05), base=base), method="sls")
+    known = identify(Problem.from_model(joint(delta=DELTA, alpha=ALPHA), log(0, 0.05), base=base), method="wls")
+    unknown = identify(Problem.from_model(free, log(0, 0.05), base=base), method="sls")
     assert np.all(unknown.std >= 0.99 * known.std)
     assert (unknown.std / known.std)[unknown.names.index("Fsc1")] > 2
 
@@ -124,13 +124,13 @@ def arm_log(noise: float, seed: int = 0) -> tuple[Model, Samples, dict[str, floa
     tau = truth.inverse_dynamics(theta, q, dq, ddq)
     tau = tau + noise * np.array([1.0, 0.7, 0.3]) * np.random.default_rng(seed).normal(size=tau.shape)
     named = {f"{kind}{j + 1}": float(values[j]) for kind, values in shapes.items() for j in range(3)}
-    return truth, Samples.of(q, dq, ddq, tau, rate=200.0), named
+    return truth, Samples.from_arrays(q, dq, ddq, tau, rate=200.0), named
 
 
 def test_every_joint_of_an_arm_has_its_own_shape() -> None:
     truth, samples, named = arm_log(0.01)
     free = Model(truth.robot, (RigidBodies(), Stribeck(free=("delta", "alpha"))))
-    problem = Problem.of(free, samples)
+    problem = Problem.from_model(free, samples)
     found = identify(problem, method="sls")
     shape = found.diagnostics["shape"]
     assert list(shape) == ["delta1", "delta2", "delta3", "alpha1", "alpha2", "alpha3"]
@@ -138,21 +138,21 @@ def test_every_joint_of_an_arm_has_its_own_shape() -> None:
         assert abs(shape[name]["value"] - true) < 4 * shape[name]["std"]
         assert shape[name]["value"] == pytest.approx(true, rel=0.2)
     # The misfit is no larger than with the true shapes, and the base parameters given were good enough.
-    at_truth = identify(Problem.of(truth, samples, base=problem.base), method="wls")
+    at_truth = identify(Problem.from_model(truth, samples, base=problem.base), method="wls")
     weights = np.array(found.diagnostics["weights"])
-    own = fold(TorqueEquations.of(found.model, samples, problem.base)).misfits(found.values) @ weights ** 2
-    assert own <= fold(TorqueEquations.of(truth, samples, problem.base)).misfits(at_truth.values) @ weights ** 2
+    own = fold(TorqueEquations.from_model(found.model, samples, problem.base)).misfits(found.values) @ weights ** 2
+    assert own <= fold(TorqueEquations.from_model(truth, samples, problem.base)).misfits(at_truth.values) @ weights ** 2
     assert found.base is problem.base
 
 
 def test_decimated_equations_and_many_rows_serve_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     samples = replace(log(0), decimation=Decimation(5))
-    found = identify(Problem.of(joint(free=("delta", "alpha")), samples), method="sls")
+    found = identify(Problem.from_model(joint(free=("delta", "alpha")), samples), method="sls")
     assert found.diagnostics["rows_per_joint"] == [len(samples) // 5]
     assert found.diagnostics["shape"]["delta1"]["value"] == pytest.approx(DELTA, rel=0.05)
     # The grid looks at a part of the rows, the result at all of them.
     monkeypatch.setattr(module, "_ENOUGH_ROWS", 1000)
-    thin = identify(Problem.of(joint(free=("delta", "alpha")), samples), method="sls")
+    thin = identify(Problem.from_model(joint(free=("delta", "alpha")), samples), method="sls")
     np.testing.assert_allclose(thin.model.shape, found.model.shape, rtol=1e-3)
 
 
@@ -163,8 +163,8 @@ def test_the_steepness_of_the_sign_can_be_free_too() -> None:
     for name, value in VALUES.items():
         theta[truth.parameters.index(name)] = value
     q, dq, ddq = sweeps(0)
-    samples = Samples.of(q, dq, ddq, truth.inverse_dynamics(theta, q, dq, ddq), rate=200.0)
-    found = identify(Problem.of(joint(delta=DELTA, Kv=200.0, free=("alpha", "Kv")), samples), method="sls")
+    samples = Samples.from_arrays(q, dq, ddq, truth.inverse_dynamics(theta, q, dq, ddq), rate=200.0)
+    found = identify(Problem.from_model(joint(delta=DELTA, Kv=200.0, free=("alpha", "Kv")), samples), method="sls")
     shape = {name: facts["value"] for name, facts in found.diagnostics["shape"].items()}
     assert shape == pytest.approx({"alpha1": ALPHA, "Kv1": 60.0}, rel=1e-6)
 
@@ -199,7 +199,7 @@ def test_a_model_of_ones_own_whose_shape_shows_in_two_joints() -> None:
     q, dq, ddq = fourier(2, seconds=10.0)
     rng = np.random.default_rng(0)
     tau = Pendulum(2.3).regressor(q, dq, ddq) @ np.array([1.0, 0.5, 4.0]) + 0.01 * rng.normal(size=q.shape)
-    found = identify(Problem.of(Pendulum(), Samples.of(q, dq, ddq, tau, rate=200.0)), method="sls")
+    found = identify(Problem.from_model(Pendulum(), Samples.from_arrays(q, dq, ddq, tau, rate=200.0)), method="sls")
     shape = found.diagnostics["shape"]["k"]
     assert abs(shape["value"] - 2.3) < 3.5 * shape["std"] < 0.05
     np.testing.assert_allclose(found.values, [1.0, 0.5, 4.0], rtol=0.02)
@@ -212,14 +212,15 @@ def test_a_shape_without_friction_is_not_identified_and_a_degenerate_start_is_le
     for name, value in VALUES.items():
         theta[plain.parameters.index(name)] = 0.0 if name == "Fsc1" else value
     tau = plain.inverse_dynamics(theta, q, dq, ddq) + 0.02 * np.random.default_rng(0).normal(size=q.shape)
-    found = identify(Problem.of(joint(free=("delta", "alpha")), Samples.of(q, dq, ddq, tau, rate=200.0)), method="sls")
+    found = identify(Problem.from_model(joint(free=("delta", "alpha")),
+                                        Samples.from_arrays(q, dq, ddq, tau, rate=200.0)), method="sls")
     shape = found.diagnostics["shape"]
     assert np.isinf(shape["delta1"]["std"])
     assert abs(shape["alpha1"]["value"] - ALPHA) < 3.5 * shape["alpha1"]["std"] < 0.1 * ALPHA
     # With delta = Kv two columns are one and the same, and the base parameters of the start do not hold elsewhere.
     start = joint(delta=1000.0, Kv=1000.0, free=("delta", "alpha"))
     assert len(base_parameters(start)) == 5
-    found = identify(Problem.of(start, log(0)), method="sls", span=300.0)
+    found = identify(Problem.from_model(start, log(0)), method="sls", span=300.0)
     assert found.diagnostics["rank"] == len(found.base) == 6
     assert found.diagnostics["shape"]["delta1"]["value"] == pytest.approx(DELTA, rel=0.05)
 
@@ -227,8 +228,8 @@ def test_a_shape_without_friction_is_not_identified_and_a_degenerate_start_is_le
 def test_wrong_calls_are_refused() -> None:
     samples = log(0, hold=0.5)
     with refused(ModelError, "no-free-shapes"):
-        identify(Problem.of(joint(), samples), method="sls")
-    problem = Problem.of(joint(free=("delta",)), samples)
+        identify(Problem.from_model(joint(), samples), method="sls")
+    problem = Problem.from_model(joint(free=("delta",)), samples)
     with refused(ModelError, "bad-span", "sls"):
         identify(problem, method="sls", span=0.5)
     with refused(ModelError, "no-iterations"):
@@ -242,9 +243,9 @@ def test_a_shape_that_is_not_there_is_said_to_be_not_told_and_one_that_is_there_
     q, dq, ddq = sweeps(4)
     tau = straight.inverse_dynamics(theta, q, dq, ddq) + 0.02 * np.random.default_rng(4).normal(size=q.shape)
     free = joint(free=("delta", "alpha"))
-    found = identify(Problem.of(free, Samples.of(q, dq, ddq, tau, rate=200.0)), method="sls")
+    found = identify(Problem.from_model(free, Samples.from_arrays(q, dq, ddq, tau, rate=200.0)), method="sls")
     assert "shape-unresolved" in {note.code for note in found.diagnostics.notes}
-    there = identify(Problem.of(free, log(5)), method="sls")
+    there = identify(Problem.from_model(free, log(5)), method="sls")
     assert "shape-unresolved" not in {note.code for note in there.diagnostics.notes}
 
 
@@ -259,7 +260,7 @@ def test_joints_that_share_a_shape_find_one() -> None:
     tau = truth.inverse_dynamics(theta, q, dq, ddq) + 0.02 * rng.normal(size=q.shape)
     shared = Model(robot, (RigidBodies(), Stribeck(delta=0.1 * DELTA, alpha=ALPHA, free=("delta", "alpha"),
                                                    shared=True)))
-    found = identify(Problem.of(shared, Samples.of(q, dq, ddq, tau, rate=200.0)), method="sls")
+    found = identify(Problem.from_model(shared, Samples.from_arrays(q, dq, ddq, tau, rate=200.0)), method="sls")
     shape = found.diagnostics["shape"]
     assert list(shape) == ["delta", "alpha"]
     for name, true in (("delta", DELTA), ("alpha", ALPHA)):
@@ -272,9 +273,9 @@ def test_what_is_known_is_taken_off_before_a_shape_is_looked_for() -> None:
     """A mass that is known: the same shape as from forces without it."""
     samples = log(2)
     free = joint(free=("delta", "alpha"))
-    found = identify(Problem.of(free, samples, known={"M1": VALUES["M1"]}), method="sls")
+    found = identify(Problem.from_model(free, samples, known={"M1": VALUES["M1"]}), method="sls")
     less = replace(samples, tau=samples.tau - VALUES["M1"] * samples.ddq)
-    alone = identify(Problem.of(free, less, known={"M1": 0.0}), method="sls")
+    alone = identify(Problem.from_model(free, less, known={"M1": 0.0}), method="sls")
     for name in ("delta1", "alpha1"):
         own, other = found.diagnostics["shape"][name], alone.diagnostics["shape"][name]
         assert own["value"] == pytest.approx(other["value"], rel=1e-6)

@@ -53,7 +53,7 @@ def test_what_a_still_joint_hides_is_not_identified(method: str, flicker: str) -
     """Rotor inertia 0.2 came out as -0.017 +- 0.004, Coulomb friction 0.18 as 8e-5 +- 6e-5; now nothing is said of
     them, and what the others tell is true."""
     model, theta = arm()
-    problem = Problem.of(model, prepare(still_log(model, theta, flicker)), nominal=theta)
+    problem = Problem.from_model(model, prepare(still_log(model, theta, flicker)), nominal=theta)
     estimate = identify(problem, method=method)
     hidden = [estimate.names.index(name) for name in STILL]
     assert not estimate.identified[hidden].any() and np.isinf(estimate.std[hidden]).all()
@@ -69,9 +69,9 @@ def test_what_a_still_joint_hides_is_not_identified(method: str, flicker: str) -
 def test_every_file_counts_the_same(tmp_path: Path) -> None:
     model, theta = arm()
     path = write_csv(still_log(model, theta, "counts"), tmp_path / "log.csv")
-    settings = RunSettings.of({"robot": "arm3r", "logs": [str(path)], "method": "wls",
-                               "simulation": {"run": False}, "model": {
-        "friction": ["viscous", "coulomb", "offset"], "rotor": True}})
+    settings = RunSettings.from_values({"robot": "arm3r", "logs": [str(path)], "method": "wls",
+                                        "simulation": {"run": False}, "model": {
+                 "friction": ["viscous", "coulomb", "offset"], "rotor": True}})
     found = run(settings)
     said, kept = json.loads(json.dumps(facts(found))), tomllib.loads(parameters_text(found))
     good, poor = int(found.estimate.well_determined.sum()), int(found.estimate.poorly_determined.sum())
@@ -93,7 +93,7 @@ def test_all_is_never_said_beside_a_joint_at_rest() -> None:
     robot = Robot.builtin("arm3r")
     model = Model(robot, make_terms(robot))
     theta = np.array([item.nominal for item in model.parameters])
-    problem = Problem.of(model, prepare(still_log(model, theta, "none")))
+    problem = Problem.from_model(model, prepare(still_log(model, theta, "none")))
     estimate = identify(problem, method="wls")
     found = verdict(estimate, problem)
     assert estimate.identified.all()

@@ -34,13 +34,14 @@ def measured(rng: np.random.Generator, rows: int, noise: float) -> Samples:
     x = rng.normal(size=(3, rows, 1)) * np.array([1.0, 2.0, 5.0])[:, None, None]
     tau = TRUTH[0] * x[0] + TRUTH[1] * x[1] + TRUTH[2] * x[2] + TRUTH[3]
     x = x + noise * np.array([1.0, 2.0, 5.0])[:, None, None] * rng.normal(size=x.shape)
-    return Samples.of(*x, tau + noise * np.sqrt(np.mean(tau ** 2)) * rng.normal(size=tau.shape))
+    return Samples.from_arrays(*x, tau + noise * np.sqrt(np.mean(tau ** 2)) * rng.normal(size=tau.shape))
 
 
 def test_without_exact_columns_it_is_the_last_singular_vector_of_the_scaled_matrix() -> None:
     model, theta = arm()
     rng = np.random.default_rng(0)
-    problem = Problem.of(model, motion(model, theta, np.array([0.03, 0.02, 0.005]) * rng.normal(size=(4000, 3))))
+    problem = Problem.from_model(model,
+                                 motion(model, theta, np.array([0.03, 0.02, 0.005]) * rng.normal(size=(4000, 3))))
     estimate = identify(problem, method="tls", exact=(), ratio=0.5)
     weights, samples = np.array(estimate.diagnostics["weights"]), problem.data[0]
     x = model.regressor(samples.q, samples.dq, samples.ddq)[:, :, problem.base.independent] * weights[:, None]
@@ -56,7 +57,7 @@ def test_without_exact_columns_it_is_the_last_singular_vector_of_the_scaled_matr
 def test_a_small_ratio_is_weighted_least_squares() -> None:
     model, theta = arm()
     rng = np.random.default_rng(1)
-    problem = Problem.of(model, motion(model, theta, 0.1 * rng.normal(size=(4000, 3))))
+    problem = Problem.from_model(model, motion(model, theta, 0.1 * rng.normal(size=(4000, 3))))
     tls, wls = identify(problem, method="tls", ratio=1e-5), identify(problem, method="wls")
     np.testing.assert_allclose(tls.values, wls.values, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(tls.covariance, wls.covariance, rtol=1e-6, atol=1e-9 * np.abs(wls.covariance).max())
@@ -66,7 +67,7 @@ def test_errors_in_the_columns_bias_least_squares_but_not_total_least_squares() 
     rng = np.random.default_rng(2)
     off, plain = [], []
     for _ in range(60):
-        problem = Problem.of(Straight(), measured(rng, 1500, 0.3), blocks=1)
+        problem = Problem.from_model(Straight(), measured(rng, 1500, 0.3), blocks=1)
         estimate = identify(problem, method="tls", ratio=1.0)
         assert estimate.diagnostics["exact"] == ["Fo1"]
         off.append((estimate.values - TRUTH) / estimate.std)
@@ -79,13 +80,14 @@ def test_errors_in_the_columns_bias_least_squares_but_not_total_least_squares() 
 
 def test_what_the_method_cannot_do_is_said() -> None:
     rng = np.random.default_rng(3)
-    problem = Problem.of(Straight(), measured(rng, 500, 0.1))
+    problem = Problem.from_model(Straight(), measured(rng, 500, 0.1))
     with refused(ModelError, "bad-ratio"):
         identify(problem, method="tls", ratio=0.0)
     with refused(ModelError, "unknown-base-parameter", "Fo7"):
         identify(problem, method="tls", exact=["Fo7"])
     x = rng.normal(size=(3, 300, 1))
     with refused(NotPossibleError, "all-torques-zero"):
-        identify(Problem.of(Straight(), Samples.of(*x, np.zeros((300, 1)))), method="tls")
+        identify(Problem.from_model(Straight(), Samples.from_arrays(*x, np.zeros((300, 1)))), method="tls")
     with refused(NotPossibleError, "errors-too-large"):
-        identify(Problem.of(Straight(), Samples.of(*x, rng.normal(size=(300, 1)))), method="tls", ratio=1e3)
+        identify(Problem.from_model(Straight(), Samples.from_arrays(*x, rng.normal(size=(300, 1)))), method="tls",
+                 ratio=1e3)

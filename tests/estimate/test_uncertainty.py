@@ -37,7 +37,7 @@ def problem() -> Problem:
     q, dq, ddq = fourier(3)
     noise = low_passed(np.random.default_rng(5), q.shape, 0.02, 5.0, 200.0)
     tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq) + noise
-    return Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0))
+    return Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=200.0))
 
 
 @pytest.mark.parametrize("method", ["ols", "wls", "tls", "ridge"])
@@ -141,9 +141,9 @@ def test_fits_that_only_predict_go_over_no_data(method: str, monkeypatch: pytest
 
 def test_a_covariance_goes_over_the_data_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """With noise of the positions added; rows as they are were kept, and unseen motion is a difference of torques."""
-    machine = Machine.of("arm3r")
+    machine = Machine.from_name("arm3r")
     log = machine.record(0, closed=True)
-    whole = Problem.of(machine.model, prepare(log), base=machine.base, recordings=log)
+    whole = Problem.from_model(machine.model, prepare(log), base=machine.base, recordings=log)
     samples, entries = sum(map(len, whole.data)), int(np.sum(whole.equations.layout.place >= 0))
     filled, plain = list[float](), Model.fill
 
@@ -161,9 +161,9 @@ def test_a_covariance_goes_over_the_data_once(monkeypatch: pytest.MonkeyPatch) -
 
 def test_rows_are_kept_where_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = problem()
-    plain = TorqueEquations.of(whole.model, whole.data, whole.base)
+    plain = TorqueEquations.from_model(whole.model, whole.data, whole.base)
     [piece] = plain.pieces()
-    kept = CachedEquations.of(plain)
+    kept = CachedEquations.from_equations(plain)
     assert np.array_equal(kept.rows(piece).entries, plain.rows(piece).entries)
     with counted_passes() as passes:
         for part in piece.parts(100):
@@ -171,4 +171,4 @@ def test_rows_are_kept_where_they_are_few(monkeypatch: pytest.MonkeyPatch) -> No
     assert passes.total == 0
     assert kept.layout is plain.layout and kept.pieces() == plain.pieces()
     monkeypatch.setattr("dynid.regression.derived.KEPT_BYTES", 1000)
-    assert CachedEquations.of(plain) is plain
+    assert CachedEquations.from_equations(plain) is plain

@@ -55,15 +55,15 @@ def cases(draw: Any) -> tuple[Robot, dict[str, Any], dict[str, Any]]:
         limits["end"] = limits["start"] if same else rng.uniform(limits["lower"], limits["upper"])
     if draw(st.booleans()):
         normal = rng.normal(size=3)
-        limits["space"] = Workspace.of(robot, radius=rng.uniform(0.0, 0.1), margin=0.01,
-                                       planes=[HalfSpace(normal, -rng.uniform(0.3, 2.0), "wall")])
+        limits["space"] = Workspace.from_robot(robot, radius=rng.uniform(0.0, 0.1), margin=0.01,
+                                               planes=[HalfSpace(normal, -rng.uniform(0.3, 2.0), "wall")])
     return robot, limits, options
 
 
 def assert_motion_or_sentence(case: tuple[Robot, dict[str, Any], dict[str, Any]]) -> bool:
     robot, given_limits, options = case
     model = Model(robot, (RigidBodies(), Viscous(), Coulomb()))
-    limits = Limits.of(robot, **given_limits)
+    limits = Limits.from_robot(robot, **given_limits)
     theta = np.array([0.1 if p.nominal is None else p.nominal for p in model.parameters])
     try:
         found = excite(model, limits, prior=PriorKnowledge(nominal=theta), search=Search(budget=0.15), **options)

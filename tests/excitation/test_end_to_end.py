@@ -36,8 +36,8 @@ def test_twenty_seconds_of_the_lwr_beat_random_series() -> None:
 
     def identified(trajectory: Trajectory) -> Estimate:
         q, dq, ddq, _ = trajectory.at(np.arange(10001) / 500.0)
-        log = machine.record(Reference.of(q, dq, ddq, rate=500.0), seed=1)
-        return identify(Problem.of(model, prepare(log), base=base), method="wls")
+        log = machine.record(Reference.from_arrays(q, dq, ddq, rate=500.0), seed=1)
+        return identify(Problem.from_model(model, prepare(log), base=base), method="wls")
 
     found = excite(model, family=Fourier(20.0, 8), criterion="a", measurement=Measurement(noise=noise),
                    search=Search(budget=None, rounds=1))
@@ -46,7 +46,7 @@ def test_twenty_seconds_of_the_lwr_beat_random_series() -> None:
     while len(theirs) < 3:
         a, b, q0 = rng.uniform(-0.5, 0.5, (7, 5)), rng.uniform(-0.5, 0.5, (7, 5)), rng.uniform(-0.5, 0.5, 7)
         series = FourierSeries(a, b, q0, 2.0 / 0.15, 1.5)
-        if check_limits(series, Limits.of(robot)).ok:
+        if check_limits(series, Limits.from_robot(robot)).ok:
             theirs.append(identified(series))
     scale = magnitudes(base, robot)
     typical = np.median([one.std for one in theirs], axis=0)

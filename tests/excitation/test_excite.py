@@ -50,9 +50,9 @@ def model(name: str) -> Model:
 def wam_limits() -> tuple[Limits, FourierSeries]:
     thesis = FourierSeries(TRAJECTORY_A[:, :6], TRAJECTORY_A[:, 6:12], TRAJECTORY_A[:, 12], 12.5)
     peaks = thesis.at(np.linspace(0, 12.5, 20001))
-    return Limits.of(Robot.builtin("barrett-wam"), lower=[-2.6, -2.0, -2.8, -0.9, -4.8, -1.6, -2.2],
-                     upper=[2.6, 2.0, 2.8, 3.1, 1.3, 1.6, 2.2], velocity=np.abs(peaks.dq).max(axis=0),
-                     acceleration=np.abs(peaks.ddq).max(axis=0), torque=np.inf), thesis
+    return Limits.from_robot(Robot.builtin("barrett-wam"), lower=[-2.6, -2.0, -2.8, -0.9, -4.8, -1.6, -2.2],
+                             upper=[2.6, 2.0, 2.8, 3.1, 1.3, 1.6, 2.2], velocity=np.abs(peaks.dq).max(axis=0),
+                             acceleration=np.abs(peaks.ddq).max(axis=0), torque=np.inf), thesis
 
 
 def assert_inside(excitation: ExcitingMotion) -> None:
@@ -105,7 +105,7 @@ def test_same_seed_same_motion_whatever_the_threads() -> None:
         ("fourier", "condition+"), ("fourier", "frobenius"), ("bspline", "largest")))])
 def test_every_criterion_gets_better_in_every_family(kind: str, criterion: str) -> None:
     robot = Robot.builtin("arm3r")
-    limits = Limits.of(robot, start=[0.1, 0.2, 0.3], end=[0.1, 0.2, 0.3], jerk=80.0)
+    limits = Limits.from_robot(robot, start=[0.1, 0.2, 0.3], end=[0.1, 0.2, 0.3], jerk=80.0)
     history: list[float] = []
     found = excite(model("arm3r"), limits, family=family_named(kind, 6.0, 5), criterion=criterion, search=Search(
         budget=None, rounds=2, progress=lambda seconds, value: history.append(value)))
@@ -117,7 +117,7 @@ def test_every_criterion_gets_better_in_every_family(kind: str, criterion: str) 
     # Random members of the family, scaled into the limits, are far behind.
     base = base_parameters(found.model)
     scale = magnitudes(base) if criterion in ("a", "largest") else None
-    info = Information.of(found.model, base, scale=scale)
+    info = Information.from_model(found.model, base, scale=scale)
     rng = np.random.default_rng(0)
     values = []
     for _ in range(20):
@@ -131,15 +131,15 @@ def test_every_criterion_gets_better_in_every_family(kind: str, criterion: str) 
 @pytest.mark.usefixtures("one_start")
 def test_torque_and_space_are_respected() -> None:
     robot = Robot.builtin("arm3r")
-    space = Workspace.of(robot, radius=0.03, margin=0.01, planes=[HalfSpace((0, 0, 1), -0.1, "table"),
-                                                                  HalfSpace((-1, 0, 0), -0.3, "wall")])
-    limits = Limits.of(robot, torque=[2.0, 8.0, 2.0], space=space)
+    space = Workspace.from_robot(robot, radius=0.03, margin=0.01, planes=[HalfSpace((0, 0, 1), -0.1, "table"),
+                                                                          HalfSpace((-1, 0, 0), -0.3, "wall")])
+    limits = Limits.from_robot(robot, torque=[2.0, 8.0, 2.0], space=space)
     found = excite(model("arm3r"), limits, family=Fourier(6.0, 3), search=ONE_ROUND)
     assert found.report.ok and not found.report.unchecked
     assert {u.kind for u in found.report.usages} == {"position", "velocity", "acceleration", "torque", "space"}
     assert_inside(found)
-    free = excite(model("arm3r"), Limits.of(robot), family=Fourier(6.0, 3), search=ONE_ROUND)
-    assert not check_limits(free.trajectory, Limits.of(robot, space=space)).ok  # the limits did bind
+    free = excite(model("arm3r"), Limits.from_robot(robot), family=Fourier(6.0, 3), search=ONE_ROUND)
+    assert not check_limits(free.trajectory, Limits.from_robot(robot, space=space)).ok  # the limits did bind
     assert free.value < found.value
 
 
@@ -157,7 +157,7 @@ def test_home_and_back() -> None:
 def test_home_is_reached_from_a_motion_that_ends_close_to_a_limit(is_at_end: bool) -> None:
     """At 1 rad/s, 0.2 rad before the limit: 5 rad/s^2 brake it within 0.1 rad, and no single quintic leads home."""
     robot = Robot.builtin("arm3r")
-    limits = Limits.of(robot, acceleration=[10.0] * 3)
+    limits = Limits.from_robot(robot, acceleration=[10.0] * 3)
     top = limits.upper[1]
     reach = quintic_between([[0.0, top - 1.2, 0.0], [0.0] * 3, [0.0] * 3],
                             [[0.0, top - 0.2, 0.0], [0.0, 1.0, 0.0], [0.0] * 3], 2.0)
@@ -174,7 +174,7 @@ def test_home_is_reached_from_a_motion_that_ends_close_to_a_limit(is_at_end: boo
 
 def test_bandwidth_leaves_harmonics_out() -> None:
     robot = Robot.builtin("arm3r")
-    found = excite(model("arm3r"), Limits.of(robot, bandwidth=0.35), family=Fourier(10.0, 8), search=ONE_ROUND)
+    found = excite(model("arm3r"), Limits.from_robot(robot, bandwidth=0.35), family=Fourier(10.0, 8), search=ONE_ROUND)
     assert isinstance(found.core, FourierSeries) and found.core.a.shape[1] == 3
 
 
@@ -186,13 +186,14 @@ def test_next_motion_lowers_the_largest_deviation_of_earlier_logs() -> None:
     speeds = [[0.01, 0.0, 0.0], [0.5, 0.3, 0.2], [0.4, -0.3, 0.2]]
     slow = FourierSeries(speeds, rng.normal(size=(3, 3)) * 0.02, np.zeros(3), 8.0)
     motion = slow.at(np.linspace(0, 8, 800))
-    samples = Samples.of(motion.q, motion.dq, motion.ddq, rng.normal(size=motion.q.shape), rate=100.0)
-    log = fold(TorqueEquations.of(arm, samples, base))
-    before = Information.of(arm, base).standard_errors(motion.q, motion.dq, motion.ddq) / magnitudes(base)
+    samples = Samples.from_arrays(motion.q, motion.dq, motion.ddq, rng.normal(size=motion.q.shape), rate=100.0)
+    log = fold(TorqueEquations.from_model(arm, samples, base))
+    before = Information.from_model(arm, base).standard_errors(motion.q, motion.dq, motion.ddq) / magnitudes(base)
     after = excite(arm, family=Fourier(8.0), criterion="largest", prior=PriorKnowledge(log), search=ONE_ROUND)
     blind = excite(arm, family=Fourier(8.0), criterion="largest", search=ONE_ROUND)
     both = blind.core.at(np.linspace(0, 8, 800, endpoint=False))
-    together = Information.of(arm, base, known=log).standard_errors(both.q, both.dq, both.ddq) / magnitudes(base)
+    together = Information.from_model(arm, base, known=log).standard_errors(both.q, both.dq,
+                                                                            both.ddq) / magnitudes(base)
     assert after.value == pytest.approx((after.std / magnitudes(base)).max(), rel=1e-6)
     assert after.value < 0.2 * before.max()
     assert after.value <= together.max() * 1.02  # knowing the log helps, or at least does no harm
@@ -239,7 +240,8 @@ def test_deviations_are_those_of_identification() -> None:
     def identified(motion) -> tuple[np.ndarray, np.ndarray]:
         tau = lwr.inverse_dynamics(lwr.parameters.nominal, motion.q, motion.dq, motion.ddq)
         tau = tau + noise * rng.normal(size=tau.shape)
-        log = fold(TorqueEquations.of(lwr, Samples.of(motion.q, motion.dq, motion.ddq, tau, rate=100.0), base))
+        samples = Samples.from_arrays(motion.q, motion.dq, motion.ddq, tau, rate=100.0)
+        log = fold(TorqueEquations.from_model(lwr, samples, base))
         stacked = log.stack(1.0 / noise)
         inverse = np.linalg.inv(stacked.r)
         return inverse @ stacked.rho, np.sqrt(np.sum(inverse ** 2, axis=1))

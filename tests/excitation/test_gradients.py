@@ -70,7 +70,7 @@ def test_sensitivity_of_a_users_model() -> None:
 
 def assert_sensitivity(model, rng: np.random.Generator) -> None:
     base = base_parameters(model)
-    info = Information.of(model, base)
+    info = Information.from_model(model, base)
     motion = rng.normal(size=(3, 6, model.dof))
     weights = rng.normal(size=(info.layout.rows, 6))
     rows = info.layout.place[info.layout.place >= 0]
@@ -95,14 +95,15 @@ def test_information_is_the_folds() -> None:
     q, dq, ddq = rng.normal(size=(3, 120, 3))
     noise = np.array([0.5, 1.0, 2.0])
     y = model.regressor(q, dq, ddq)[:, :, base.independent] / noise[:, None]
-    info = Information.of(model, base, noise=noise, scale=magnitudes(base))
+    info = Information.from_model(model, base, noise=noise, scale=magnitudes(base))
     scaled = y.reshape(-1, len(base)) * magnitudes(base)
     np.testing.assert_allclose(info.matrix(info.entries(q, dq, ddq)), scaled.T @ scaled, rtol=1e-9, atol=1e-9)
     covariance = np.linalg.inv(y.reshape(-1, len(base)).T @ y.reshape(-1, len(base)))
     np.testing.assert_allclose(info.standard_errors(q, dq, ddq), np.sqrt(np.diag(covariance)), rtol=1e-6)
     # What a log told already is added.
-    log = fold(TorqueEquations.of(model, Samples.of(q[:60], dq[:60], ddq[:60], np.zeros((60, 3))), base))
-    more = Information.of(model, base, noise=noise, known=log)
+    log = fold(TorqueEquations.from_model(model, Samples.from_arrays(q[:60], dq[:60], ddq[:60], np.zeros((60, 3))),
+                                          base))
+    more = Information.from_model(model, base, noise=noise, known=log)
     np.testing.assert_allclose(more.standard_errors(q[60:], dq[60:], ddq[60:]), np.sqrt(np.diag(covariance)), rtol=1e-5)
 
 
@@ -110,4 +111,4 @@ def test_layout_is_shared_with_the_fold() -> None:
     robot = Robot.builtin("arm3r")
     model = Model(robot)
     base = base_parameters(model)
-    assert Information.of(model, base).layout.rows == Layout.of(model, base).rows
+    assert Information.from_model(model, base).layout.rows == Layout.from_model(model, base).rows

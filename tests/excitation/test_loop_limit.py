@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.dynamics.following import chain_of, closure_conditions
+from dynid.dynamics.following import closed_chain, closure_conditions
 from dynid.excitation.limits.limit_check import check_limits
 from dynid.excitation.limits.motion_limits import Limits, LoopLimit
 from dynid.excitation.trajectories.trajectory import quintic_between
@@ -36,8 +36,8 @@ def test_condition_numbers_are_those_of_the_plane_equations() -> None:
 
 def test_near_postures_are_an_excess_with_the_slope_of_the_number() -> None:
     robot = parallelogram()
-    limit = LoopLimit.of(robot)
-    assert limit is not None and LoopLimit.of(Robot.builtin("arm3r")) is None
+    limit = LoopLimit.from_robot(robot)
+    assert limit is not None and LoopLimit.from_robot(Robot.builtin("arm3r")) is None
     q = np.array([[1.2], [0.5], [0.02]])
     zero, columns = np.zeros_like(q), np.zeros(3, dtype=np.int64)
     values = limit.values(q, zero, zero)[:, 0]
@@ -49,9 +49,9 @@ def test_near_postures_are_an_excess_with_the_slope_of_the_number() -> None:
 
 def test_a_motion_that_comes_too_near_is_found_out() -> None:
     robot = parallelogram()
-    limits = Limits.of(robot)
+    limits = Limits.from_robot(robot)
     assert limits.loops is not None
-    begin = chain_of(robot).begin[:1]
+    begin = closed_chain(robot).begin[:1]
     still = np.zeros(1)
     good, bad = (quintic_between((begin, still, still), (np.array([end]), still, still), 2.0) for end in (0.6, 0.02))
     assert check_limits(good, limits).ok

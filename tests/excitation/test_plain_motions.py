@@ -90,7 +90,7 @@ def test_a_motion_is_slowed_by_what_its_torques_ask_for(monkeypatch, share):
     Below the torque at rest no duration is enough."""
     robot = Robot.builtin("ur10")
     model = Model(robot, make_terms(robot, friction=("viscous",)))
-    free = Limits.of(robot, velocity=1e3, acceleration=1e5, torque=1e6)
+    free = Limits.from_robot(robot, velocity=1e3, acceleration=1e5, torque=1e6)
     fast = quintics_within(np.linspace(-0.5, 0.5, 3)[:, None] * np.ones(6), limits(6, velocity=6.0, acceleration=60.0))
     torque = design_experiment(model, free, Fourier(), "condition", Measurement(), PriorKnowledge()).torque
 
@@ -157,7 +157,7 @@ def test_coupling_sweep_moves_all_pairs():
 def test_the_tool_is_held_while_all_joints_move(seed):
     """The pose of the last body, by a product of matrices of its own, stays where it is to a nanometre."""
     robot = Robot.builtin("kuka-lwr4")
-    bounds, _ = with_accelerations(Limits.of(robot, margin=0.05))
+    bounds, _ = with_accelerations(Limits.from_robot(robot, margin=0.05))
     way = self_motion(robot, robot.body_names[-1], bounds, posture=HOLDING, seed=seed)
     found = slow_enough(null_space_motion(way, bounds, duration=10.0, seed=seed), bounds)
     assert check_limits(found, bounds).ok
@@ -171,7 +171,7 @@ def test_the_tool_is_held_while_all_joints_move(seed):
 def test_a_tool_is_held_where_the_middle_of_the_ranges_is_singular():
     """The iiwa is stretched out there; a posture is drawn, and one that is given and singular is refused with it."""
     robot = Robot.builtin("kuka-iiwa14")
-    limits, frame = Limits.of(robot), robot.body_names[-1]
+    limits, frame = Limits.from_robot(robot), robot.body_names[-1]
     way = self_motion(robot, frame, limits)
     assert way.length >= 1.0 and np.abs(way.posture).max() > 0.1
     poses = np.array([robots.frame_pose(robot, frame, one) for one in way.q[::20]])
@@ -185,7 +185,7 @@ def test_a_tool_is_held_where_the_middle_of_the_ranges_is_singular():
 def test_six_joints_cannot_hold_a_tool_and_move():
     robot = Robot.builtin("ur10")
     with refused(NotPossibleError, "not-redundant", "6 joints"):
-        self_motion(robot, robot.body_names[-1], Limits.of(robot))
+        self_motion(robot, robot.body_names[-1], Limits.from_robot(robot))
 
 
 def test_assessment_is_that_of_the_search():
@@ -193,7 +193,7 @@ def test_assessment_is_that_of_the_search():
     down."""
     robot = Robot.builtin("arm3r")
     model = Model(robot, make_terms(robot, friction=("viscous",)))
-    bounds, assumed = with_accelerations(Limits.of(robot, margin=0.05, lower=-2.0, upper=2.0, velocity=1.5))
+    bounds, assumed = with_accelerations(Limits.from_robot(robot, margin=0.05, lower=-2.0, upper=2.0, velocity=1.5))
     assert set(assumed) <= set(robot.joint_names)
     found = assess(model, random_points(bounds, points=10), bounds)
     t = np.linspace(0.0, found.trajectory.duration, round(100 * found.trajectory.duration), endpoint=False)

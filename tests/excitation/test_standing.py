@@ -43,8 +43,8 @@ class Machine:
     def limits(self) -> Limits:
         """Limits that a motion of this length can reach."""
         robot = self.robot
-        return Limits.of(robot, lower=np.full(robot.dof, -2.4), upper=np.full(robot.dof, 2.4),
-                         velocity=np.full(robot.dof, 4.0), torque=np.full(robot.dof, 60.0))
+        return Limits.from_robot(robot, lower=np.full(robot.dof, -2.4), upper=np.full(robot.dof, 2.4),
+                                 velocity=np.full(robot.dof, 4.0), torque=np.full(robot.dof, 60.0))
 
 
 MACHINES = {"quadruped": Machine(quadruped(), QUADRUPED, 0.022, (150.0, 3.0)),

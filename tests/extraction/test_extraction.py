@@ -18,7 +18,7 @@ from dynid.extraction.searches import SEARCHES, Landscape
 from dynid.extraction.space import make_space
 from dynid.model import Model, make_terms
 from dynid.recording import Samples
-from dynid.regression import base_parameters, equations_of
+from dynid.regression import base_parameters, prepared_equations
 from dynid.regression.compression import fold
 from dynid.robot import Robot
 from reproductions._simionato import published_bounds
@@ -139,7 +139,7 @@ def test_the_one_step_loss_is_that_of_all_rows() -> None:
     q, dq, ddq = np.random.default_rng(5).normal(size=(3, 200, 3))
     tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.01 * np.random.default_rng(6).normal(size=q.shape)
     base = base_parameters(model)
-    stacked = fold(equations_of(model, [Samples.of(q, dq, ddq, tau, rate=100)], base)).stack()
+    stacked = fold(prepared_equations(model, [Samples.from_arrays(q, dq, ddq, tau, rate=100)], base)).stack()
     folded = replace(given, stacked=stacked)
     found = extract(folded, published_bounds("arm3r", "normal"), step="one", form="penalty", runs=2)
     y = model.regressor(q, dq, ddq)
@@ -208,7 +208,7 @@ def test_as_a_method() -> None:
     model, theta, _ = arm()
     q, dq, ddq = np.random.default_rng(7).normal(size=(3, 300, 3))
     tau = model.inverse_dynamics(theta, q, dq, ddq)
-    samples = Samples.of(q, dq, ddq, tau, rate=100)
+    samples = Samples.from_arrays(q, dq, ddq, tau, rate=100)
     wls, mine = (dynid.identify(model, samples, method=name) for name in ("wls", "extract"))
     np.testing.assert_allclose(mine.values, wls.values, atol=1e-9)
     assert mine.theta is not None and mine.diagnostics["consistent"] is True

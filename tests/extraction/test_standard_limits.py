@@ -38,7 +38,7 @@ def test_mrls_within_the_limits_of_a_robots_file() -> None:
     model = arm()
     q, dq, ddq = motion(400, 3)
     tau = 20.0 * model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
-    samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
+    samples = dynid.Samples.from_arrays(q, dq, ddq, tau, rate=100.0)
     free, held = (dynid.identify(model, samples, "mrls", **options) for options in ({}, {"limits": "tight"}))
     low, high = base_limits(held.base, robot_bounds(model, "tight").standard_limits(model.parameters))
     assert np.any((free.values < low) | (free.values > high))

@@ -145,9 +145,10 @@ def test_a_disk_that_fills_leaves_the_earlier_result(fleet_folder: Path, first: 
 
 def test_what_a_fleet_file_must_have(tmp_path: Path) -> None:
     with refused(DynidError, "wrong-setting", "[[robots]]"):
-        FleetSettings.of({"robot": "arm3r"})
+        FleetSettings.from_values({"robot": "arm3r"})
     with refused(DynidError, "wrong-setting", "'a'"):
-        FleetSettings.of({"robot": "arm3r", "robots": [{"name": "a", "logs": ["x"]}, {"name": "a", "logs": ["y"]}]})
+        FleetSettings.from_values({"robot": "arm3r",
+                                   "robots": [{"name": "a", "logs": ["x"]}, {"name": "a", "logs": ["y"]}]})
     with refused(ModelError, "bad-model", "'gears'"):
         from dynid.fleet.shared import shared_columns
         shared_columns(Fleet.of_arms().base, ["gears"])
@@ -162,6 +163,7 @@ def test_commanded_signals_stand_side_by_side(tmp_path: Path) -> None:
         write_npz(Recording(np.arange(800) / 200.0 + k, q, tau, reference=q, joints=fleet.model.robot.joint_names),
                   tmp_path / f"{k}.npz")
         tables.append({"name": f"R{k}", "logs": [str(tmp_path / f"{k}.npz")], "motions": ["wave"]})
-    found = run_fleet(FleetSettings.of({"robot": "arm3r", "robots": tables, "prepare": {"cutoff": 20.0}})).commanded
+    found = run_fleet(FleetSettings.from_values({"robot": "arm3r", "robots": tables,
+                                                 "prepare": {"cutoff": 20.0}})).commanded
     assert found is not None and found.motion == "wave" and found.robots == ("R0", "R1")
     assert found.position_difference.max() < 1e-9 and found.torque_difference[1] > 20.0

@@ -28,7 +28,7 @@ def test_two_seconds_lean_on_the_fleet_and_a_minute_stands_alone() -> None:
     seconds = [0.4 if k % 2 else 12.0 for k in range(36)]
     robots = fleet.robots([[fleet.log(theta, s, 100 * k + i) for i in range(5)]
                            for k, (theta, s) in enumerate(zip(truths, seconds, strict=True))])
-    known = [RobotInformation.of(robot) for robot in robots]
+    known = [RobotInformation.from_fold(robot) for robot in robots]
     found = pool(robots)
     alone = np.array([fleet.new_errors(robot.solution.beta, theta)
                       for robot, theta in zip(robots, truths, strict=True)])
@@ -44,7 +44,7 @@ def test_stated_deviations_of_pooled_robots_cover_the_truth() -> None:
     fleet, rng = Fleet.of_arms(), np.random.default_rng(3)
     truths = [fleet.own(rng) for _ in range(40)]
     robots = fleet.robots([[fleet.log(theta, 4.0, 100 * k + i) for i in range(2)] for k, theta in enumerate(truths)])
-    known = [RobotInformation.of(robot) for robot in robots]
+    known = [RobotInformation.from_fold(robot) for robot in robots]
     found = pool(robots)
     errors = []
     for one, theta in zip(known, truths, strict=True):

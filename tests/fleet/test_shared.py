@@ -14,7 +14,7 @@ from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.shared import consistent_shared_estimate, shared_columns, shared_estimate
 from dynid.model import Model
 from dynid.recording import Samples
-from dynid.regression import Regression, base_parameters, equations_of, fold
+from dynid.regression import Regression, base_parameters, fold, prepared_equations
 
 
 def robots_of(count: int, *, noise: float = 0.05, seconds: float = 5.0, friction: float = 0.3,
@@ -31,10 +31,10 @@ def robots_of(count: int, *, noise: float = 0.05, seconds: float = 5.0, friction
         for part in range(2):
             q, dq, ddq = fourier(model.dof, seconds=seconds, seed=7 * k + part)
             tau = model.inverse_dynamics(mine, q, dq, ddq)
-            logs.append(Samples.of(q, dq, ddq, tau + noise * rng.normal(size=tau.shape), rate=200.0))
+            logs.append(Samples.from_arrays(q, dq, ddq, tau + noise * rng.normal(size=tau.shape), rate=200.0))
         folded = [LogFold(ManifestEntry(f"{k}-{part}", f"{k}-{part}", len(log), 0.0, seconds),
-                          fold(equations_of(model, log, base), blocks=1)) for part, log in enumerate(logs)]
-        folds.append(RobotFold.of(f"robot {k}", folded))
+                          fold(prepared_equations(model, log, base), blocks=1)) for part, log in enumerate(logs)]
+        folds.append(RobotFold.from_folds(f"robot {k}", folded))
         data.append(logs)
         truth.append(mine)
     return model, folds, data, np.array(truth)

@@ -33,7 +33,7 @@ def test_robots_with_a_changed_link_or_drive_are_found_and_named() -> None:
     truths[30][names.index("Fv3")] *= 3.0
     logs = [[fleet.log(theta, 2.0, 100 * k + i) for i in range(5)] for k, theta in enumerate(truths)]
     robots = fleet.robots(logs)
-    found = standing_out(robots, [RobotInformation.of(robot) for robot in robots])
+    found = standing_out(robots, [RobotInformation.from_fold(robot) for robot in robots])
     assert set(found.robots) == {"robot 3", "robot 17", "robot 30"}
     parts = {one.robot: one.part for one in reversed(found.differences)}
     assert parts["robot 3"].startswith("drive of joint 2") and parts["robot 30"].startswith("drive of joint 3")
@@ -45,7 +45,7 @@ def test_probabilities_are_honest_where_nothing_differs() -> None:
     fleet, rng = Fleet.of_arms(), np.random.default_rng(7)
     truths = [fleet.own(rng) for _ in range(80)]
     robots = fleet.robots([[fleet.log(theta, 2.0, 100 * k + i) for i in range(3)] for k, theta in enumerate(truths)])
-    p = standing_out(robots, [RobotInformation.of(robot) for robot in robots]).probability
+    p = standing_out(robots, [RobotInformation.from_fold(robot) for robot in robots]).probability
     assert 0.02 < np.mean(p < 0.05) < 0.09
     assert np.min(p) > 1e-5
 
@@ -55,7 +55,7 @@ def test_friction_differs_between_robots_and_links_do_not() -> None:
     logs = [[fleet.log(fleet_robot, 6.0, 100 * k + i) for i in range(4)]
             for k, fleet_robot in enumerate(fleet.own(rng, 0.3) for _ in range(12))]
     robots = fleet.robots(logs)
-    found = scatter(robots, [LogEstimates.of(robot, folds) for robot, folds in zip(robots, logs, strict=True)])
+    found = scatter(robots, [LogEstimates.from_folds(robot, folds) for robot, folds in zip(robots, logs, strict=True)])
     differs = dict(zip(fleet.base.names, found.differs, strict=True))
     assert all(differs[name] == "robots" for name in ("Fc1", "Fc2", "Fc3", "Fv2"))
     bodies = [name for name, c in zip(fleet.base.names, fleet.base.independent, strict=True)
@@ -71,7 +71,7 @@ def _series(fleet: Fleet, truths: list[Array], seed: int) -> tuple[Series, dict[
     dates = tuple(f"2026-01-{k + 1:02d}" for k in range(len(truths)))
     folds = [fleet.log(theta, 4.0, seed + k) for k, theta in enumerate(truths)]
     weights = others[0].weights
-    logs = tuple(RobotInformation.of(RobotFold.of("a", [fold], weights)) for fold in folds)
+    logs = tuple(RobotInformation.from_fold(RobotFold.from_folds("a", [fold], weights)) for fold in folds)
     return (Series("a", dates, logs, found.mean, found.prior, fleet.base.names),
             fleet_parts(fleet.base, others[0].regression.joints))
 

@@ -14,7 +14,7 @@ from dynid.fleet.change_detection import LogEstimates
 from dynid.fleet.robot_fold import log_noise
 from dynid.fleet.robot_scatter import Scatter, scatter, two_way
 from dynid.recording import Samples
-from dynid.regression import equations_of, fold
+from dynid.regression import fold, prepared_equations
 
 
 def one_log(fleet: Fleet, theta: Array, motion: int, seed: int, robot: str, unmodelled: float) -> LogFold:
@@ -24,8 +24,8 @@ def one_log(fleet: Fleet, theta: Array, motion: int, seed: int, robot: str, unmo
     if motion == 0:
         dq, ddq = dq / 4.0, ddq / 16.0
     tau = fleet.model.inverse_dynamics(theta, q, dq, ddq) + unmodelled * np.sign(dq) * np.exp(-(dq / 0.05) ** 2)
-    samples = Samples.of(q, dq, ddq, tau + low_passed(rng, tau.shape, fleet.noise, 10.0, RATE), rate=RATE)
-    equations = equations_of(fleet.model, samples, fleet.base)
+    samples = Samples.from_arrays(q, dq, ddq, tau + low_passed(rng, tau.shape, fleet.noise, 10.0, RATE), rate=RATE)
+    equations = prepared_equations(fleet.model, samples, fleet.base)
     found = fold(equations, blocks=1, threads=1)
     name = f"{robot}-{motion}-{seed}"
     entry = ManifestEntry(name, name, len(samples), 0.0, 10.0, robot, "", f"motion {motion}")
@@ -41,7 +41,7 @@ def scattered(fleet: Fleet, seed: int, spread: float = 0.0, unmodelled: float = 
         logs.append([one_log(fleet, theta, motion, int(rng.integers(1 << 31)), f"robot {r}", unmodelled)
                      for motion in range(3)])
     folds = fleet.robots(logs)
-    return scatter(folds, [LogEstimates.of(one, own) for one, own in zip(folds, logs, strict=True)])
+    return scatter(folds, [LogEstimates.from_folds(one, own) for one, own in zip(folds, logs, strict=True)])
 
 
 def test_friction_of_robots_is_robots() -> None:

@@ -21,7 +21,7 @@ def problem() -> Problem:
     feet = [Contact(f"{leg}_toe") for leg in ("FL", "FR", "RL", "RR")]
     motion = standing_motion(robot, feet, np.tile([0.0, 0.8, -1.6], 4), duration=1.5, rate=100.0, seed=3)
     log = virtual_log(robot, feet, motion)
-    return Problem.of(Model(robot), [prepare_floating(robot, log, "wrenches", cutoff=10.0)])
+    return Problem.from_model(Model(robot), [prepare_floating(robot, log, "wrenches", cutoff=10.0)])
 
 
 def test_the_matrix_is_the_sum_over_all_pairs_of_equations(problem):
@@ -57,7 +57,7 @@ def test_the_matrix_is_the_sum_over_all_pairs_of_equations(problem):
 def test_only_a_free_base_has_common_noise(problem):
     assert have_common_noise(problem.equations)
     fixed = Model(Robot.load(quadruped(), fixed_base=True))
-    assert not have_common_noise(Problem.of(fixed, _samples_of(fixed)).equations)
+    assert not have_common_noise(Problem.from_model(fixed, _samples_of(fixed)).equations)
 
 
 def _samples_of(model: Model):

@@ -227,5 +227,5 @@ def test_known_parameters_go_through_the_projection():
     samples = prepare_floating(dog(), log, "projected", cutoff=20.0)
     nominal = dict(zip(model.parameters.names, model.parameters.nominal, strict=True))
     known = {name: nominal[name] for name in ("M9", "MZ9")}
-    problem = Problem.of(model, samples, known=known)
+    problem = Problem.from_model(model, samples, known=known)
     assert np.abs(identify(problem, method="ols").values - problem.base.reduce(model.parameters.nominal)).max() < 1e-3

@@ -12,7 +12,7 @@ from walking_runs import short_walk
 from dynid.cli.main import app
 from dynid.errors import RecordingError
 from dynid.recording.log_reading import read
-from dynid.recording.topics import TopicSeries, vectors_of
+from dynid.recording.topics import TopicSeries, vector_series
 from dynid.recording.whole_body import of_topics
 from dynid.robot import Robot
 from reproductions._walking_world import LEGS
@@ -99,7 +99,7 @@ def test_quaternions_are_interpolated_without_jumps():
             self.pose = type("Pose", (), {"orientation": turn})
 
     half = 0.05  # rad, half of the angle
-    series: TopicSeries = vectors_of("/p", "geometry_msgs/msg/PoseStamped", [
+    series: TopicSeries = vector_series("/p", "geometry_msgs/msg/PoseStamped", [
         (0, Message(0, 0.0, 0.0, 0.0, 1.0)), (1, Message(1, 0.0, 0.0, -np.sin(half), -np.cos(half)))],
         ["orientation"], stamped=True)
     middle = series.at(np.array([500_000_000]), "orientation", "")[0]

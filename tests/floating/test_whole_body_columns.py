@@ -9,7 +9,7 @@ from walkers import humanoid, quadruped
 
 from dynid.errors import RecordingError
 from dynid.floating.contacts import assign_feet, find_feet, standing_from_loads
-from dynid.recording.whole_body import check_motor_order, find_columns, leg_of
+from dynid.recording.whole_body import check_motor_order, find_columns, leg_in_name
 from dynid.robot import Robot
 
 XYZ = ("x", "y", "z")
@@ -67,7 +67,7 @@ def test_feet_of_robots_are_found_by_name():
     dog, man = Robot.load(quadruped()), Robot.load(humanoid())
     assert find_feet(dog) == ("FL_toe", "FR_toe", "RL_toe", "RR_toe")
     assert find_feet(man) == ("left_sole", "right_sole")
-    assert leg_of("hind_left_foot") == ("rear", "left") == leg_of("LH_FOOT")
+    assert leg_in_name("hind_left_foot") == ("rear", "left") == leg_in_name("LH_FOOT")
     by_name = assign_feet(dog, [f"{leg}_contact" for leg in ("RR", "FL", "RL", "FR")], None, "contact", "log", 4)
     assert by_name.frames == ("RR_toe", "FL_toe", "RL_toe", "FR_toe") and by_name.width == 1
     with refused(RecordingError, "unknown-feet", "FR_toe, RL_toe"):

@@ -86,12 +86,13 @@ def simulated() -> Samples:
     angle = w * t[:, None, None] + phases
     q, dq, ddq = ((sizes * f).sum(axis=2) for f in (np.sin(angle), w * np.cos(angle), -w ** 2 * np.sin(angle)))
     tau = truth.inverse_dynamics(theta, q, dq, ddq) + 0.2 * rng.normal(size=q.shape)
-    return Samples.of(q, dq, ddq, tau, t=t, rate=200.0)
+    return Samples.from_arrays(q, dq, ddq, tau, t=t, rate=200.0)
 
 
 @cache
 def fitted(kind: str, method: str) -> Estimate:
-    return identify(Problem.of(Model(ROBOT, terms_of(ROBOT, kind, ("viscous", "coulomb", "offset"))), simulated()),
+    return identify(Problem.from_model(Model(ROBOT, terms_of(ROBOT, kind, ("viscous", "coulomb", "offset"))),
+                                       simulated()),
                     method=method)
 
 
@@ -127,9 +128,9 @@ def test_friction_that_pushes_is_named() -> None:
     it."""
     samples = simulated()
     model = Model(ROBOT, make_terms(ROBOT, friction=["stribeck"]))
-    pushed = Samples.of(samples.q, samples.dq, samples.ddq, samples.tau - 0.9 * np.arctan(10.0 * samples.dq),
-                        t=samples.t, rate=samples.rate)
-    problem = Problem.of(model, pushed)
+    pushed = Samples.from_arrays(samples.q, samples.dq, samples.ddq, samples.tau - 0.9 * np.arctan(10.0 * samples.dq),
+                                 t=samples.t, rate=samples.rate)
+    problem = Problem.from_model(model, pushed)
     for method in ("pc-wls", "pc-ridge"):
         assert least_power(identify(problem, method=method), pushed) >= -1e-9
     estimate = identify(problem, method="wls")
@@ -149,4 +150,4 @@ def test_friction_fitted_to_real_logs_dissipates(name: str, kind: str, data: Cal
         file, cutoff = data("kuka_lwr4", "measurements_1.npz"), 8.0
     samples = prepare(read(file, MAPPINGS / f"{name}.toml", robot), cutoff=cutoff)
     model = Model(robot, terms_of(robot, kind, ("viscous", "coulomb", "offset")))
-    assert least_power(identify(Problem.of(model, samples), method="pc-wls"), samples) >= -1e-9
+    assert least_power(identify(Problem.from_model(model, samples), method="pc-wls"), samples) >= -1e-9

@@ -11,7 +11,7 @@ import pytest
 from refusals import refused
 
 from dynid import dynamics
-from dynid.dynamics.following import chain_of, random_postures
+from dynid.dynamics.following import closed_chain, random_postures
 from dynid.errors import RobotError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, Payload, RigidBodies, make_terms
@@ -58,9 +58,9 @@ def test_bodies_between_the_joints_of_an_mjcf_body_have_no_parameters() -> None:
     np.testing.assert_allclose(model.inertia_matrix(theta, q), dynamics.inertia_matrix(robot, None, q), atol=1e-12)
     noisy = torque + 1e-3 * np.random.default_rng(2).normal(size=torque.shape)
     for method in ("ols", "pc-wls"):
-        estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, noisy), blocks=1), method=method)
+        estimate = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, noisy), blocks=1), method=method)
         np.testing.assert_allclose(estimate.predict(q, dq, ddq), torque, atol=2e-3)
-    estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, noisy)), method="ridge")
+    estimate = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, noisy)), method="ridge")
     again = Robot.from_mjcf(to_mjcf(robot, model.body_numbers(estimate.full), unchecked=True))
     np.testing.assert_allclose(dynamics.inverse_dynamics(again, None, q, dq, ddq), estimate.predict(q, dq, ddq),
                                atol=1e-9 * np.abs(torque).max())
@@ -111,7 +111,7 @@ def test_held_bodies_add_their_known_torque(name: str, links: tuple[str, ...]) -
     theta = model.parameters.nominal
     q, dq, ddq = states(robot)
     torque = model.inverse_dynamics(theta, q, dq, ddq)
-    problem = Problem.of(model, Samples.of(q, dq, ddq, torque), blocks=1)
+    problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, torque), blocks=1)
     estimate = identify(problem, method="ols")
     assert estimate.known == known or set(estimate.known) == set(known)
     np.testing.assert_allclose(estimate.predict(q, dq, ddq), torque, atol=1e-9 * np.abs(torque).max())
@@ -149,9 +149,9 @@ def test_a_load_on_a_body_that_follows_is_simulated_and_found(name: str, frame: 
     load = np.array([0.03, 0.002, -0.001, 0.04, 0.003, 0.05, 0.1, 0.05, -0.06, 2.0])
     model = Model(robot, (*make_terms(robot), Payload(frame, label="P", nominal=load)))
     theta = np.array([one.nominal for one in model.parameters], dtype=float)
-    begin, t = chain_of(robot).begin[:robot.dof], np.arange(1500)[:, None] / 1000.0
+    begin, t = closed_chain(robot).begin[:robot.dof], np.arange(1500)[:, None] / 1000.0
     w = 2 * np.pi * (1.0 + 0.37 * np.arange(robot.dof))
-    reference = Reference.of(begin + 0.2 * np.sin(w * t) + 0.1 * np.sin(2.3 * w * t), rate=1000.0)
+    reference = Reference.from_arrays(begin + 0.2 * np.sin(w * t) + 0.1 * np.sin(2.3 * w * t), rate=1000.0)
     machine = VirtualRobot(model, theta, ComputedTorque(model, theta, 900.0, 60.0), smooth=1e-3)
     motion = machine.run(reference)
     # The equations hold with the load's own columns, which come from the regressor and not from the simulation.
@@ -159,9 +159,9 @@ def test_a_load_on_a_body_that_follows_is_simulated_and_found(name: str, frame: 
     bodies = Model(robot, (RigidBodies(), Payload(frame, label="P", nominal=load)))
     q, dq, ddq = (x[inside] for x in (motion.q, motion.dq, motion.ddq))
     rigid = bodies.inverse_dynamics(bodies.parameters.nominal, q, dq, ddq)
-    samples = Samples.of(q, dq, ddq, rigid)
+    samples = Samples.from_arrays(q, dq, ddq, rigid)
     known = Model(robot)
-    estimate = identify(Problem.of(known, Samples.of(*states(robot, 400, 3), known.inverse_dynamics(
+    estimate = identify(Problem.from_model(known, Samples.from_arrays(*states(robot, 400, 3), known.inverse_dynamics(
         known.parameters.nominal, *states(robot, 400, 3))), blocks=1), method="ols")
     assert np.abs(motion.q - reference.q).max() < 0.05
     found = payload(estimate, samples, frame, consistent=False, friction=False, method="residual")
@@ -179,6 +179,6 @@ def test_a_stream_does_not_look_for_held_bodies() -> None:
     torque = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     online = Online(model, noise=1.0, forgetting=None)
     online.update(q, dq, ddq, torque)
-    batch = identify(Problem.of(model, Samples.of(q, dq, ddq, torque), blocks=1), method="ols")
+    batch = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, torque), blocks=1), method="ols")
     assert online.base.names == batch.base.names and dict(online.base.known) == fixed_inertia_values(model)
     np.testing.assert_allclose(online.values, batch.values, atol=1e-8 * np.abs(batch.values).max())

@@ -79,7 +79,7 @@ def _samples(model, theta, seed, noise, amplitude=1.0):
             dq[:, j] += size * w * np.cos(w * t + phase)
             ddq[:, j] -= size * w * w * np.sin(w * t + phase)
     tau = model.inverse_dynamics(theta, q, dq, ddq) + noise * rng.normal(size=q.shape)
-    return Samples.of(q, dq, ddq, tau, rate=200.0)
+    return Samples.from_arrays(q, dq, ddq, tau, rate=200.0)
 
 
 def test_the_curve_of_stribeck_free_friction_is_recovered_within_its_band():
@@ -93,7 +93,7 @@ def test_the_curve_of_stribeck_free_friction_is_recovered_within_its_band():
     inside = []
     for seed in range(4):
         samples = _samples(true, theta, seed, 0.05)
-        estimate = identify(Problem.of(model, samples), method="wls")
+        estimate = identify(Problem.from_model(model, samples), method="wls")
         term = estimate.model.terms[1]
         assert np.allclose(term.speed, np.abs(samples.dq).max(axis=0))
         for j in range(robot.dof):
@@ -161,7 +161,7 @@ def test_bounds_hold_in_every_linear_method():
     samples = _samples(true, theta, 3, 0.02)
     model = Model(robot, (RigidBodies(), FrictionCurve()))
     for method in ("ols", "wls", "irls", "pc-wls", "pc-ridge", "tls"):
-        estimate = identify(Problem.of(model, samples), method=method)
+        estimate = identify(Problem.from_model(model, samples), method=method)
         friction = [k for k, c in enumerate(estimate.base.independent)
                     if estimate.base.parameters.items[c].kind.group == "friction"]
         assert estimate.values[friction].min() >= -1e-9, method
@@ -176,7 +176,8 @@ def test_a_spline_shows_stribeck_friction():
     samples = _samples(true, theta, 5, 0.05)
     errors = {}
     for shape in ("steps", "spline"):
-        estimate = identify(Problem.of(Model(robot, (RigidBodies(), FrictionCurve(shape))), samples), method="wls")
+        estimate = identify(Problem.from_model(Model(robot, (RigidBodies(), FrictionCurve(shape))), samples),
+                            method="wls")
         errors[shape] = estimate.diagnostics.relative_error
     assert errors["spline"] < 0.9 * errors["steps"]
 

@@ -94,7 +94,7 @@ def test_factors_are_recovered_within_two_deviations():
     for seed in range(6):
         q, dq, ddq = _motion(7, seed)
         tau = true.inverse_dynamics(theta, q, dq, ddq) + 0.3 * np.random.default_rng(seed).normal(size=q.shape)
-        estimate = identify(Problem.of(true, Samples.of(q, dq, ddq, tau, rate=200.0)), method="wls")
+        estimate = identify(Problem.from_model(true, Samples.from_arrays(q, dq, ddq, tau, rate=200.0)), method="wls")
         places = [estimate.names.index(p.name) for p in true.parameters if p.symbol == "Fl"]
         off += list((estimate.values[places] - theta[loaded]) / estimate.std[places])
         assert np.all((estimate.values[places] >= 0.0) & (estimate.values[places] <= 0.5))
@@ -109,7 +109,7 @@ def test_rotors_take_no_part_in_the_load():
     for seed in range(4):
         q, dq, ddq = _motion(robot.dof, seed)
         tau = true.inverse_dynamics(theta, q, dq, ddq) + 0.1 * np.random.default_rng(seed).normal(size=q.shape)
-        estimate = identify(Problem.of(true, Samples.of(q, dq, ddq, tau, rate=200.0)), method="wls")
+        estimate = identify(Problem.from_model(true, Samples.from_arrays(q, dq, ddq, tau, rate=200.0)), method="wls")
         places = [estimate.names.index(p.name) for p in true.parameters if p.symbol == "Fl"]
         off += list((estimate.values[places] - 0.1) / estimate.std[places])
     assert np.mean(np.abs(off) <= 2.0) >= 0.8, np.round(off, 1)
@@ -123,6 +123,6 @@ def test_a_joint_without_load_keeps_within_bounds():
     q, dq, ddq = _motion(robot.dof, 2)
     tau = model.inverse_dynamics(theta, q, dq, ddq) + 2.0 * np.random.default_rng(1).normal(size=q.shape)
     for method in ("wls", "pc-wls"):
-        estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0)), method=method)
+        estimate = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=200.0)), method=method)
         places = [estimate.names.index(p.name) for p in model.parameters if p.symbol == "Fl"]
         assert np.all((estimate.values[places] >= -1e-9) & (estimate.values[places] <= 0.5 + 1e-9))

@@ -45,7 +45,8 @@ def test_delays_of_each_joint_are_recovered_within_two_deviations():
         q, dq, ddq = _sines(t, seed)
         tau = np.column_stack([true.inverse_dynamics(theta, *_sines(t - late[j], seed))[:, j] for j in range(3)])
         tau += 0.02 * np.random.default_rng(seed).normal(size=tau.shape)
-        estimate = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, t=t, rate=200.0)), method="wls")
+        estimate = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, t=t, rate=200.0)),
+                            method="wls")
         places = [estimate.names.index(f"D{j + 1}") for j in range(3)]
         off += list((estimate.values[places] - late) / estimate.std[places])
     assert np.mean(np.abs(off) <= 2.0) >= 0.85
@@ -57,8 +58,8 @@ def test_a_saved_delay_predicts_the_same(tmp_path):
     t = np.arange(2000) / 100.0
     q, dq, ddq = _sines(t)
     tau = model.inverse_dynamics(theta, *_sines(t - 0.01)) + 0.01 * np.random.default_rng(0).normal(size=q.shape)
-    samples = Samples.of(q, dq, ddq, tau, t=t, rate=100.0)
-    estimate = identify(Problem.of(model, samples), method="wls")
+    samples = Samples.from_arrays(q, dq, ddq, tau, t=t, rate=100.0)
+    estimate = identify(Problem.from_model(model, samples), method="wls")
     estimate.save(tmp_path / "estimate.npz")
     again = Estimate.load(tmp_path / "estimate.npz", model)
     assert again.score(samples) == pytest.approx(estimate.score(samples), rel=1e-12)
@@ -82,16 +83,16 @@ def test_pieces_do_not_change_what_is_remembered():
     t = np.arange(5000) / 200.0
     q, dq, ddq = _sines(t)
     whole = model.memory(MotionSegment(t, q, dq, ddq))
-    samples = Samples.of(q, dq, ddq, np.zeros_like(q), t=t, rate=200.0)
+    samples = Samples.from_arrays(q, dq, ddq, np.zeros_like(q), t=t, rate=200.0)
     y = model.regressor(q, dq, ddq, memory=whole)[:, :, base_parameters(model).independent]
     for decimation in (None, Decimation(5)):
-        regression = fold(TorqueEquations.of(model, replace(samples, decimation=decimation)), threads=2)
+        regression = fold(TorqueEquations.from_model(model, replace(samples, decimation=decimation)), threads=2)
         if decimation is None:
             for j, factor in enumerate(regression.factors):
                 own = factor.r[:, :-1]
                 np.testing.assert_allclose(own.T @ own, y[:, j, factor.columns].T @ y[:, j, factor.columns], rtol=1e-8,
                                            atol=1e-6)
-    again = residuals(TorqueEquations.of(model, samples), np.ones(len(base_parameters(model))))[0]
+    again = residuals(TorqueEquations.from_model(model, samples), np.ones(len(base_parameters(model))))[0]
     np.testing.assert_allclose(again.predicted, y.sum(axis=2), atol=1e-8)
 
 
@@ -116,11 +117,11 @@ def test_simulated_dahl_friction_is_recovered():
     motion = simulate(model, theta, PD(np.full(3, 400.0), np.full(3, 40.0)), reference)
     noise = 0.05 * np.random.default_rng(0).normal(size=motion.tau.shape)
     samples = replace(motion.samples(), tau=motion.tau + noise)
-    estimate = identify(Problem.of(model, samples), method="wls")
+    estimate = identify(Problem.from_model(model, samples), method="wls")
     places = [estimate.names.index(f"Fd{j + 1}") for j in range(3)]
     assert np.all(np.abs(estimate.values[places] - 1.5) <= 2.5 * estimate.std[places])
     coulomb = Model(ROBOT, make_terms(ROBOT, rotor=True, friction=["coulomb"]))
-    plain = identify(Problem.of(coulomb, samples), method="wls")
+    plain = identify(Problem.from_model(coulomb, samples), method="wls")
     assert estimate.diagnostics.relative_error < 0.5 * plain.diagnostics.relative_error
 
 
@@ -138,11 +139,11 @@ def test_the_reach_of_simulated_presliding_is_found():
     tau = motion.tau + 0.1 * np.random.default_rng(0).normal(size=motion.tau.shape)
     samples = replace(motion.samples(), tau=tau)
     model = Model(emps, (*plain.terms, Dahl(reach=2e-3, free=("reach",))))
-    found = identify(Problem.of(model, samples), method="sls")
+    found = identify(Problem.from_model(model, samples), method="sls")
     reach = found.diagnostics["shape"]["reach1"]
     assert abs(reach["value"] - 5e-4) <= max(3.0 * reach["std"], 5e-6)
     plain = Model(emps, make_terms(emps, friction=["viscous", "coulomb"]))
-    coulomb = identify(Problem.of(plain, samples), method="wls")
+    coulomb = identify(Problem.from_model(plain, samples), method="wls")
     assert found.diagnostics.relative_error < 1.0 < 3.0 < coulomb.diagnostics.relative_error
 
 
@@ -167,7 +168,7 @@ def test_lugre_friction_is_found_by_separable_least_squares():
     machine = LuGre(Fc=20.0, Fs=26.0, vs=0.01, sigma0=20.0 / 5e-4, sigma1=100.0)
     term = LuGreFriction(reach=1e-3, ratio=1.1, vs=0.01, free=("reach", "ratio"))
     model, samples = _emps((term,), machine)
-    found = identify(Problem.of(model, samples), method="sls")
+    found = identify(Problem.from_model(model, samples), method="sls")
     shape = found.diagnostics["shape"]
     assert shape["reach1"]["value"] == pytest.approx(5e-4, rel=0.03)
     assert shape["ratio1"]["value"] == pytest.approx(1.3, rel=0.05)
@@ -176,7 +177,7 @@ def test_lugre_friction_is_found_by_separable_least_squares():
     assert abs(values["Fz1_1"] - 100.0 * 5e-4) <= 4.0 * std["Fz1_1"] + 0.02
     coulomb = Model(model.robot, make_terms(model.robot, friction=["viscous", "coulomb"]))
     assert found.diagnostics.relative_error < 1.0
-    assert identify(Problem.of(coulomb, samples), method="wls").diagnostics.relative_error > 5.0
+    assert identify(Problem.from_model(coulomb, samples), method="wls").diagnostics.relative_error > 5.0
 
 
 def test_a_simulated_lugre_model_is_the_machine():

@@ -24,7 +24,7 @@ SIXTH_ORDER = ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60))
 
 def both_forms(model, theta, seed=0, samples=30, step=2e-3):
     """Torques by momentum and powers by energy, d/dt by differences of sixth order along q + dq t + ddq t^2 / 2."""
-    form = MomentumForm.of(model, symmetric=True)
+    form = MomentumForm.from_model(model, symmetric=True)
     q, dq, ddq = np.random.default_rng(seed).normal(size=(3, samples, model.dof))
     count = model.dof * len(model.parameters)
     place = np.arange(count, dtype=np.int64).reshape(model.dof, -1)
@@ -118,7 +118,7 @@ class Jerky:
 def test_terms_without_momentum_are_refused(term, named):
     model = Model(random_robot(np.random.default_rng(3), 3), (RigidBodies(), term))
     with refused(ModelError, "no-momentum", f"'{named}'"):
-        MomentumForm.of(model)
+        MomentumForm.from_model(model)
 
 
 def test_bodies_on_mimic_joints():

@@ -56,8 +56,8 @@ def test_a_straight_drift_of_dry_and_viscous_friction_is_recovered_within_two_de
         motion, dry, viscous = _motion(seed), np.full((len(T), 3), 0.6), np.full((len(T), 3), 0.8)
         dry[:, 1] -= 0.3 * (place - 0.5)
         viscous[:, 0] += 0.2 * (place - 0.5)
-        samples = Samples.of(*motion, _torques(motion, dry, viscous, seed), rate=RATE)
-        estimate = identify(Problem.of(Model(ROBOT, terms), samples), method="wls")
+        samples = Samples.from_arrays(*motion, _torques(motion, dry, viscous, seed), rate=RATE)
+        estimate = identify(Problem.from_model(Model(ROBOT, terms), samples), method="wls")
         truth = {"Fc2": 0.6, "Fw1_2": -0.3, "Fv1": 0.8, "Fy1_1": 0.2}
         off += list(_errors(estimate, truth))
     assert np.mean(np.abs(off) <= 2.0) >= 0.85
@@ -70,12 +70,12 @@ def test_a_random_walk_is_followed():
     course = np.interp(T, np.linspace(0.0, T[-1], 9), levels)
     motion, dry = _motion(1), np.full((len(T), 3), 0.6)
     dry[:, 1] = course
-    samples = Samples.of(*motion, _torques(motion, dry, np.full((len(T), 3), 0.8), 1), rate=RATE)
+    samples = Samples.from_arrays(*motion, _torques(motion, dry, np.full((len(T), 3), 0.8), 1), rate=RATE)
     left = {}
     for knots in (1, 8):
         term = Drift(knots=knots, joints=(2,))
         model = Model(ROBOT, (*make_terms(ROBOT, friction=["viscous", "coulomb"]), term))
-        estimate = identify(Problem.of(model, samples), method="wls")
+        estimate = identify(Problem.from_model(model, samples), method="wls")
         values = dict(zip(estimate.names, estimate.values, strict=True))
         ramps = replace(term, span=(0.0, T[-1])).ramps(T)
         found = values["Fc2"] + ramps @ [values[f"Fw{k + 1}_2"] for k in range(knots)]
@@ -86,9 +86,9 @@ def test_a_random_walk_is_followed():
 def test_a_saved_drift_keeps_its_times_and_the_machine_is_at_the_last_one(tmp_path):
     motion, dry = _motion(2), np.full((len(T), 3), 0.6)
     dry += (T / T[-1] - 0.5)[:, None] * [0.0, 0.4, 0.0]
-    samples = Samples.of(*motion, _torques(motion, dry, np.full((len(T), 3), 0.8), 2), rate=RATE)
+    samples = Samples.from_arrays(*motion, _torques(motion, dry, np.full((len(T), 3), 0.8), 2), rate=RATE)
     model = Model(ROBOT, (*make_terms(ROBOT, friction=["viscous", "coulomb"]), Drift()))
-    estimate = identify(Problem.of(model, samples), method="wls")
+    estimate = identify(Problem.from_model(model, samples), method="wls")
     estimate.save(tmp_path / "estimate.npz")
     again = Estimate.load(tmp_path / "estimate.npz", model)
     assert again.score(samples) == pytest.approx(estimate.score(samples), rel=1e-12)
@@ -109,8 +109,8 @@ def test_friction_follows_a_logged_temperature_within_two_deviations():
     for seed in range(6):
         motion, above = _motion(seed), (warm - warm.mean())[:, None]
         tau = _torques(motion, 0.6 - 0.005 * above + np.zeros((1, 3)), 0.8 - 0.02 * above + np.zeros((1, 3)), seed)
-        samples = replace(Samples.of(*motion, tau, rate=RATE), temperature=np.repeat(warm[:, None], 3, axis=1))
-        estimate = identify(Problem.of(model, samples), method="wls")
+        samples = replace(Samples.from_arrays(*motion, tau, rate=RATE), temperature=np.repeat(warm[:, None], 3, axis=1))
+        estimate = identify(Problem.from_model(model, samples), method="wls")
         off += list(_errors(estimate, {f"{symbol}{j}": value for j in (1, 2, 3) for symbol, value in (
             ("Fc", 0.6), ("Fct", -0.005), ("Fv", 0.8), ("Fvt", -0.02))}))
     assert np.mean(np.abs(off) <= 2.0) >= 0.85
@@ -123,9 +123,9 @@ def test_friction_follows_a_logged_temperature_within_two_deviations():
 
 def test_a_log_without_temperature_is_refused():
     motion = _motion(0)
-    samples = Samples.of(*motion, _torques(motion, 0.6, 0.8, 0), rate=RATE)
+    samples = Samples.from_arrays(*motion, _torques(motion, 0.6, 0.8, 0), rate=RATE)
     with refused(ModelError, "no-temperature"):
-        Problem.of(Model(ROBOT, (RigidBodies(), TemperatureFriction())), samples)
+        Problem.from_model(Model(ROBOT, (RigidBodies(), TemperatureFriction())), samples)
 
 
 def test_temperatures_are_read_written_and_prepared(tmp_path):

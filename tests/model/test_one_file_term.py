@@ -110,7 +110,7 @@ def test_it_is_identified_within_its_deviations() -> None:
     q, dq, ddq = fourier(3, seconds=20.0, rate=200.0, seed=3, speed=3.0)
     theta, rng = truth(MODEL), np.random.default_rng(0)
     tau = MODEL.inverse_dynamics(theta, q, dq, ddq) + rng.normal(size=q.shape) * [0.05, 0.05, 0.02]
-    problem = Problem.of(MODEL, Samples.of(q, dq, ddq, tau, rate=200.0))
+    problem = Problem.from_model(MODEL, Samples.from_arrays(q, dq, ddq, tau, rate=200.0))
     found = identify(problem, method="wls")
     errors = (found.values - problem.base.reduce(theta)) / found.std
     assert found.identified.all() and np.abs(errors).max() < 4.0 and 0.6 < np.sqrt(np.mean(errors ** 2)) < 1.4
@@ -177,7 +177,7 @@ def test_a_terse_term_moves_alike_in_the_python_loop() -> None:
     terse = Model(ROBOT, (RigidBodies(), Viscous(), Terse()))
     assert not can_compile(terse) and terse.parameters.names == MODEL.parameters.names
     t = np.arange(200) / 200.0
-    path = Reference.of(0.5 * np.sin(3.0 * np.outer(t, [1.0, 1.3, 0.7])), rate=200.0)
+    path = Reference.from_arrays(0.5 * np.sin(3.0 * np.outer(t, [1.0, 1.3, 0.7])), rate=200.0)
     one, two = (simulate(model, truth(model), Poles(10.0), path) for model in (MODEL, terse))
     np.testing.assert_allclose(one.q, two.q, atol=1e-12)
 
@@ -189,7 +189,7 @@ def test_gradients_of_excitation(name: str, term: Drag | Terse) -> None:
     model = Model(ROBOT, (RigidBodies(), Viscous(), term))
     base = base_parameters(model)
     rng = np.random.default_rng(6)
-    info = Information.of(model, base, noise=rng.uniform(0.5, 2.0, 3), scale=rng.uniform(0.5, 2.0, len(base)))
+    info = Information.from_model(model, base, noise=rng.uniform(0.5, 2.0, 3), scale=rng.uniform(0.5, 2.0, len(base)))
     criterion = Criterion(name)
     motion, d = np.array(fourier(3, seconds=5.0, rate=40.0, seed=6, speed=3.0)), rng.normal(size=(3, 200, 3))
 
@@ -227,7 +227,8 @@ def test_the_verdict_names_it() -> None:
     q, dq, ddq = fourier(3, seconds=20.0, rate=200.0, seed=1, speed=1.2)
     theta = truth(MODEL, Cd2=-0.08)
     noise = np.random.default_rng(0).normal(size=q.shape) * [0.05, 0.05, 0.02]
-    problem = Problem.of(MODEL, Samples.of(q, dq, ddq, MODEL.inverse_dynamics(theta, q, dq, ddq) + noise, rate=200.0))
+    tau = MODEL.inverse_dynamics(theta, q, dq, ddq) + noise
+    problem = Problem.from_model(MODEL, Samples.from_arrays(q, dq, ddq, tau, rate=200.0))
     estimate = identify(problem, method="wls")
     found = [one for one in verdict(estimate, problem).findings
              if one.kind == "suspicious"]
@@ -336,7 +337,7 @@ def test_a_model_of_ones_own_walks_through_the_house() -> None:
         y = solve_ivp(rate, (0.0, 0.005), y, "DOP853", args=(run.tau[k],), rtol=1e-11, atol=1e-11).y[:, -1]
     samples = run.samples()
     noise = 0.02 * np.random.default_rng(4).normal(size=run.tau.shape)
-    problem = Problem.of(PANTILT, Samples.of(run.q, run.dq, run.ddq, run.tau + noise, rate=200.0))
+    problem = Problem.from_model(PANTILT, Samples.from_arrays(run.q, run.dq, run.ddq, run.tau + noise, rate=200.0))
     estimate = identify(problem, method="wls")
     np.testing.assert_array_less(np.abs(estimate.values - BETA) / estimate.std, 4.0)
     own = reconstruct(estimate, problem.data)

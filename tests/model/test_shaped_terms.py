@@ -88,7 +88,7 @@ def test_a_known_truth_is_recovered_within_two_deviations(extra):
                 dq[:, j] += size * w * np.cos(w * t + phase)
                 ddq[:, j] -= size * w * w * np.sin(w * t + phase)
         tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * rng.normal(size=q.shape)
-        problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0))
+        problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=200.0))
         estimate = identify(problem, method="wls")
         own = [k for k, c in enumerate(problem.base.independent) if model.parameters.items[c].body is None]
         assert own
@@ -106,7 +106,8 @@ def test_the_fall_of_friction_is_found_by_separable_least_squares():
     dq = rate * np.cos(rate * t) + 0.81 * rate * np.cos(2.7 * rate * t)
     ddq = -rate ** 2 * np.sin(rate * t) - 0.81 * 2.7 * rate ** 2 * np.sin(2.7 * rate * t)
     tau = true.inverse_dynamics(theta, q, dq, ddq) + 0.02 * rng.normal(size=q.shape)
-    found = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0)), method="sls").diagnostics["shape"]
+    found = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=200.0)),
+                     method="sls").diagnostics["shape"]
     for j in range(3):
         assert abs(found[f"vs{j + 1}"]["value"] - 0.25) <= 3.0 * found[f"vs{j + 1}"]["std"]
         assert found[f"vs{j + 1}"]["std"] < 0.05

@@ -62,7 +62,7 @@ class Truth:
 
     @property
     def samples(self) -> Samples:
-        return Samples.of(*self.signals, rate=100.0)
+        return Samples.from_arrays(*self.signals, rate=100.0)
 
 
 def truth(samples: int = 1500, *, name: str = "arm3r", seed: int = 0, noise: float = 0.3, pole: float = 0.0) -> Truth:

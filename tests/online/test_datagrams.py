@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dynid.online.sources import Block, Losses, datagrams, lines_of, parsed
+from dynid.online.sources import Block, Losses, datagrams, parsed, read_lines
 
 
 @pytest.fixture
@@ -102,5 +102,5 @@ def test_an_endless_line_takes_no_memory() -> None:
             return "x" * most
 
     said: list[str] = []
-    assert stamps(lines_of(Endless(), 1, said.append)) == [1.0]  # type: ignore[arg-type]
+    assert stamps(read_lines(Endless(), 1, said.append)) == [1.0]  # type: ignore[arg-type]
     assert len(said) == 1 and "longer" in said[0]

@@ -160,7 +160,7 @@ def test_the_stated_delay_of_kernels_is_the_measured_one(window: float, order: i
     rate, slope = 1000.0, 3.0
     t, late = np.arange(2000) / rate, []
     options = KernelOptions(order=order)
-    row_filter = RowFilter.of("kernel", window, options, rate, len(t), 10)
+    row_filter = RowFilter.from_options("kernel", window, options, rate, len(t), 10)
 
     def forces(q: np.ndarray, dq: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((1, len(tau))), np.ascontiguousarray(tau.T)
@@ -215,7 +215,7 @@ def test_rows_of_kernels_are_those_of_a_log(raw: tuple[Truth, np.ndarray]) -> No
     online.feed(t, data.q, data.tau)
     samples = prepare(Recording(t=t, q=data.q, tau=data.tau), equations="kernel", kernel_window=0.2, slow=0.0,
                       rate=RATE, border=0.0)
-    batch = identify(Problem.of(data.model, samples, base=data.base), method="ols")
+    batch = identify(Problem.from_model(data.model, samples, base=data.base), method="ols")
     scale = np.abs(batch.values).max()
     assert np.abs(online.values - batch.values).max() < 2e-3 * scale
 

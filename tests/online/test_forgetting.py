@@ -9,7 +9,7 @@ from refusals import refused
 
 import dynid
 from dynid.errors import ModelError
-from dynid.estimate.recursive.forgetting import forgetting_of
+from dynid.estimate.recursive.forgetting import parse_forgetting
 from dynid.online import Directional, Exponential, Online, StartUp, VectorForgetting
 
 
@@ -79,13 +79,13 @@ def test_vector_forgetting_without_a_prior_starts_from_the_printed_one() -> None
 
 
 def test_vector_forgetting_as_text() -> None:
-    assert forgetting_of("vector:0.99, 2=0.9, ZZ1R=1") == VectorForgetting({"2": 0.9, "ZZ1R": 1.0}, 0.99)
-    assert forgetting_of("vector:2=0.9") == VectorForgetting({"2": 0.9})
+    assert parse_forgetting("vector:0.99, 2=0.9, ZZ1R=1") == VectorForgetting({"2": 0.9, "ZZ1R": 1.0}, 0.99)
+    assert parse_forgetting("vector:2=0.9") == VectorForgetting({"2": 0.9})
     for text, words in (("vector:0.99,2=fast", ("bad-forgetting-factor", "'vector:0.99,2=fast'")),
                         ("exponential:0.99,2=0.9", ("single-forgetting-factor", "'exponential'")),
                         ("vector:0.99,2=0.1", ("bad-forgetting-factor", "0.5"))):
         with refused(ModelError, *words):
-            forgetting_of(text)
+            parse_forgetting(text)
 
 
 def test_directional_forgetting_loses_only_what_comes() -> None:

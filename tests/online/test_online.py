@@ -67,7 +67,7 @@ def test_blocks_joined_in_steps_hold_all_that_came() -> None:
         singly.update(*sample)
     for online in (singly, at_once):
         found = online._stream.recursion.regression()
-        whole = fold(TorqueEquations.of(data.model, data.samples, data.base))
+        whole = fold(TorqueEquations.from_model(data.model, data.samples, data.base))
         assert 16 < len(found.blocks) <= 33 and found.rows == whole.rows
         for one, two in zip(found.factors, whole.factors, strict=True):
             assert relative(one.r.T @ one.r, two.r.T @ two.r) < 1e-12 and one.power == pytest.approx(two.power)
@@ -353,7 +353,7 @@ def test_the_nearest_robot_that_can_exist_comes_from_a_thread_of_its_own() -> No
     online.update(q[750:], dq[750:], ddq[750:], tau[750:])  # goes on meanwhile
     estimate = found.result(timeout=60)
     assert estimate.theta is not None and not Consistency(model.parameters).violations(estimate.theta)
-    half = dynid.Samples.of(q[:750], dq[:750], ddq[:750], tau[:750], rate=100.0)
+    half = dynid.Samples.from_arrays(q[:750], dq[:750], ddq[:750], tau[:750], rate=100.0)
     batch = dynid.identify(model, half, "pc-wls")
     assert np.allclose(estimate.values, batch.values, atol=0.1 * np.abs(batch.values).max(), rtol=0.05)
     with refused(ModelError, "bad-model", "'riv'", "'rls'"):
@@ -367,7 +367,7 @@ def test_the_ridge_of_a_friction_curve_counts_as_in_weighted_least_squares() -> 
     rng = np.random.default_rng(4)
     tau = model.inverse_dynamics(np.abs(rng.normal(size=len(model.parameters))), q, dq, ddq)
     tau += 0.3 * rng.normal(size=q.shape)
-    problem = Problem.of(model, dynid.Samples.of(q, dq, ddq, tau, rate=100.0))
+    problem = Problem.from_model(model, dynid.Samples.from_arrays(q, dq, ddq, tau, rate=100.0))
     assert np.any(problem.base.ridge > 0.0)
     batch = identify(problem, method="wls")
     online = Online(problem.model, base=problem.base, forgetting=None, slow=0.0)

@@ -34,7 +34,7 @@ def logs(name: str, data: Callable[..., Path]) -> tuple[Model, Recording, Record
 def test_a_replayed_log_predicts_another_as_the_batch_does(name: str, data: Callable[..., Path]) -> None:
     model, first, second = logs(name, data)
     samples = prepare(first)
-    other = prepare(second, Preparation.of(dict(samples.settings)).elsewhere())
+    other = prepare(second, Preparation.from_settings(dict(samples.settings)).elsewhere())
 
     def off(estimate: object) -> float:
         return reconstruct(estimate, other).total.relative_error

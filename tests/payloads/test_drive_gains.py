@@ -19,7 +19,7 @@ from dynid.runs.drive_gains import gain_table, pooled, with_own_gains
 from dynid.runs.settings import RunSettings
 
 TRUE = np.array([13.0, 14.5, 9.0, 9.5, 7.2, 6.1, 5.0])  # N m/A
-KNOWN = dynid.payloads.KnownLoad.of(FRAME, 3.0, (0.0, 0.0, 0.03), 0.004 * np.eye(3))
+KNOWN = dynid.payloads.KnownLoad.from_mass(FRAME, 3.0, (0.0, 0.0, 0.03), 0.004 * np.eye(3))
 
 
 def currents(log: Samples) -> Samples:
@@ -45,7 +45,7 @@ def test_a_known_load_gives_the_gains_and_the_mass_of_another(logs):
     scale = np.where(good, found.values, 0.0)
     ready = {name: replace(log, tau=log.tau / TRUE * scale, keep=log.keep & good, unmeasured=("joint1", "joint7"),
                            gain_covariance=found.relative_covariance) for name, log in logs.items()}
-    problem = Problem.of(model, ready["without"])
+    problem = Problem.from_model(model, ready["without"])
     payload = dynid.payload(identify(problem, method="wls"), ready["load"], FRAME, unloaded=problem)
     assert abs(payload.mass / MASS - 1.0) < 0.035
     assert abs(payload.mass - MASS) < 3 * payload.mass_std < 0.3
@@ -102,17 +102,17 @@ def test_what_is_missing_is_said(logs):
     with refused(NotPossibleError, "no-log-with-load"):
         dynid.payloads.gains_from_known_load(arm().model, [logs["without"]], [], KNOWN)
     with refused(ModelError, "not-above-zero"):
-        dynid.payloads.KnownLoad.of(FRAME, 0.0)
+        dynid.payloads.KnownLoad.from_mass(FRAME, 0.0)
     with refused(ModelError, "load-not-consistent"):
-        dynid.payloads.KnownLoad.of(FRAME, 1.0, inertia=np.diag([1.0, 0.1, 0.1]))
+        dynid.payloads.KnownLoad.from_mass(FRAME, 1.0, inertia=np.diag([1.0, 0.1, 0.1]))
     with refused(RecordingError, "gains-undetermined"):
         dynid.prepare(replace(arm().recording(1), unscaled=True))
     with refused(RecordingError, "wrong-setting", "target_torque", "target_current"):
-        dynid.Mapping.of({"current": "i{i}", "drive_gain": "from-log"})
+        dynid.Mapping.from_settings({"current": "i{i}", "drive_gain": "from-log"})
 
 
 def test_a_known_load_may_be_a_point():
-    point = dynid.payloads.KnownLoad.of(FRAME, 2.0, (0.0, 0.1, 0.0))
+    point = dynid.payloads.KnownLoad.from_mass(FRAME, 2.0, (0.0, 0.1, 0.0))
     np.testing.assert_allclose(point.numbers, ten.from_central(2.0, np.array([0.0, 0.1, 0.0]), np.zeros((3, 3))))
 
 
@@ -131,7 +131,7 @@ def test_gains_of_several_logs_carry_the_scatter_that_joints_share():
 def test_a_loaded_log_whose_own_targets_give_other_gains_widens_the_covariance():
     log = with_targets(arm().recording(1), 0.2)
     other = replace(log, target_current=log.target_current / 0.97)  # 3 % less torque per current
-    settings = RunSettings.of({"robot": "kuka-iiwa14", "logs": ["x.csv"], "log": gain_table(
+    settings = RunSettings.from_values({"robot": "kuka-iiwa14", "logs": ["x.csv"], "log": gain_table(
         DriveGains(log.joints, TRUE, 0.005 * TRUE, "from targets", {}))})
     samples = replace(dynid.prepare(log, cutoff=8.0), gain_covariance=0.005 ** 2 * np.eye(7))
     widened = with_own_gains(other, samples, settings).gain_covariance
@@ -171,7 +171,7 @@ def test_payload_intervals_hold_with_gains_from_the_same_log(source):
         silent = tuple(name for name, yes in zip(machine.model.joint_names, good, strict=True) if not yes)
         both = [replace(one, keep=one.keep & good, unmeasured=silent, gain_covariance=gains.relative_covariance)
                 for one in both]
-        problem = Problem.of(machine.model, both[0])
+        problem = Problem.from_model(machine.model, both[0])
         found = dynid.payload(identify(problem, method="wls"), both[1], FRAME, unloaded=problem)
         low, high = found.conf_int().T
         held.append((low < np.append(MASS, CENTRE)) & (np.append(MASS, CENTRE) < high))

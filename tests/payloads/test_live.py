@@ -30,7 +30,7 @@ def machine() -> Arm:
 
 @pytest.fixture(scope="module")
 def estimate(machine: Arm) -> Estimate:
-    return identify(Problem.of(machine.model, machine.log(1)), method="wls")
+    return identify(Problem.from_model(machine.model, machine.log(1)), method="wls")
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +76,8 @@ def test_it_is_the_fit_of_all_rows_with_what_was_known_before(machine, estimate)
     live = LivePayload(estimate, FRAME, memory=1e12, threshold=1e9, slow=0.0, largest=(10.0, 0.3))
     live.update(log.q, log.dq, log.ddq, log.tau)
     recursion = live._load.settled()
-    made = LoadedModel.of(estimate, Payload(FRAME))
-    of = Unknowns.of(estimate, made, (10.0, 0.3))
+    made = LoadedModel.from_estimate(estimate, Payload(FRAME))
+    of = Unknowns.from_estimate(estimate, made, (10.0, 0.3))
     y = made.model.regressor(log.q, log.dq, log.ddq)[:, :, made.base.independent]
     scale = np.linalg.inv(of.prior.matrix)  # in units of the prior's standard deviations all is well conditioned
     whitened = (y @ scale * recursion.scale[:, None]).reshape(-1, len(scale))
@@ -176,7 +176,7 @@ def changes_with_gains_off(machine: Arm, seed: int, off: float, noise: float, se
     """Times, s, at which a load is called changed, on a machine whose drive gains are off by a share, one-sigma."""
     gains = 1.0 + off * np.random.default_rng(777 + seed).normal(size=7)
     log = machine.log(20_000 + seed, noise=noise)
-    estimate = identify(Problem.of(machine.model, replace(log, tau=log.tau * gains)), method="wls")
+    estimate = identify(Problem.from_model(machine.model, replace(log, tau=log.tau * gains)), method="wls")
     stream = machine.stream(30_000 + seed, machine.loaded(LOAD), seconds=seconds, noise=noise, rate=rate, change=change)
     live = LivePayload(estimate, FRAME, feeding=FeedOptions(cutoff=0.08 * rate, rate=rate))
     fed(live, replace(stream, tau=stream.tau * gains), 20)
@@ -206,7 +206,7 @@ def test_intervals_hold(machine, estimate):
     """Mass and centre of mass after ten seconds, robot, noise and motion anew each time; 95 % hold in 88 to 95 %."""
     held = []
     for k in range(60):
-        problem = Problem.of(machine.model, machine.log(2000 + k))
+        problem = Problem.from_model(machine.model, machine.log(2000 + k))
         live = LivePayload(identify(problem, method="wls"), FRAME, feeding=FEEDING, gain_std=0.0)
         log = machine.recording(3000 + k, machine.loaded(LOAD))
         low, high = fed(live, log.between(0.0, 10.0), 200).estimate().conf_int().T
@@ -234,7 +234,7 @@ def test_real_logs_with_and_without_a_load_that_was_added(data, which):
         logs = [read_log("kuka_lwr4", robot, f"measurements_{k}.npz") for k in (1, 2)]
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
     for first, second in (logs, logs[::-1]):
-        known = identify(Problem.of(model, dynid.prepare(first, cutoff=cutoff)), method="wls")
+        known = identify(Problem.from_model(model, dynid.prepare(first, cutoff=cutoff)), method="wls")
         motion = dynid.prepare(second, cutoff=40.0, slow=0.0)
         for share in (0.0, 1.0):
             feeding = FeedOptions(cutoff=cutoff, rate=float(f"{second.rate:.6g}"))

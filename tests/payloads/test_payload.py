@@ -30,7 +30,7 @@ def machine() -> Arm:
 
 @pytest.fixture(scope="module")
 def unloaded(machine: Arm) -> tuple[Problem, Estimate]:
-    problem = Problem.of(machine.model, machine.log(1))
+    problem = Problem.from_model(machine.model, machine.log(1))
     return problem, identify(problem, method="wls")
 
 
@@ -86,7 +86,7 @@ def test_the_difference_weighted_by_both_covariances_is_the_fit_of_both(unloaded
 def test_together_is_the_fit_of_all_rows_at_once(machine, unloaded, log):
     """Against one plain least squares over the stacked rows of both logs, with no friction of its own."""
     log = replace(log, decimation=None)
-    problem = Problem.of(machine.model, replace(unloaded[0].data[0], decimation=None))
+    problem = Problem.from_model(machine.model, replace(unloaded[0].data[0], decimation=None))
     estimate, term = identify(problem, method="wls"), Payload(FRAME)
     made, robot = loaded(estimate, [log], term, friction=False), known_robot(estimate, problem)
     found = together_fit(made, robot, Nuisance.none()).theta
@@ -123,7 +123,7 @@ def test_a_load_changes_base_parameters_as_the_document_says(machine):
 def test_gains_off_by_ten_percent_are_inside_the_interval_and_decide(machine):
     for gains in (np.full(7, 1.1), np.full(7, 0.9), 1.0 + 0.1 * (-1.0) ** np.arange(7)):
         logs = [replace(log, tau=log.tau * gains) for log in (machine.log(1), machine.log(2, machine.loaded(LOAD)))]
-        problem = Problem.of(machine.model, logs[0])
+        problem = Problem.from_model(machine.model, logs[0])
         found = dynid.payload(identify(problem, method="wls"), logs[1], FRAME, unloaded=problem)
         low, high = found.conf_int()[0]
         assert low < MASS < high
@@ -138,7 +138,7 @@ def test_what_gains_do_is_what_the_derivative_says(machine, unloaded, log):
     only[1] = 0.05
     found = dynid.payload(estimate, log, FRAME, unloaded=problem, gain_std=only, friction=False)
     scaled = replace(problem.data[0], tau=problem.data[0].tau * (1.0 + only))
-    again = Problem.of(machine.model, scaled, base=problem.base)
+    again = Problem.from_model(machine.model, scaled, base=problem.base)
     # The weights stay: they are of the noise, which a gain does not make.
     other = dynid.payload(replace(identify(again, method="wls"), base=problem.base),
                           replace(log, tau=log.tau * (1.0 + only)), FRAME, unloaded=again, friction=False)
@@ -169,7 +169,7 @@ def test_friction_from_load_is_not_taken_for_mass(machine):
         return np.array([own.get(name, 0.08) for name in names])
 
     truth = Arm(model, theta(machine.theta))
-    problem = Problem.of(model, truth.log(5))
+    problem = Problem.from_model(model, truth.log(5))
     found = dynid.payload(identify(problem, method="wls"), truth.log(6, theta(machine.loaded(LOAD))), FRAME,
                           unloaded=problem, gain_std=0.0)
     assert abs(found.mass / MASS - 1.0) < 0.02
@@ -186,7 +186,7 @@ def test_friction_from_load_that_the_model_lacks_is_said(machine):
         return np.array([own.get(name, lossy.get(name, 0.0)) for name in model.parameters.names])
 
     truth = Arm(model, theta(machine.theta))
-    problem = Problem.of(machine.model, truth.log(5))
+    problem = Problem.from_model(machine.model, truth.log(5))
     log = truth.log(6, theta(machine.loaded(LOAD)))
     found = dynid.payload(identify(problem, method="wls"), log, FRAME, unloaded=problem, gain_std=0.0)
     (said,) = [one for one in found.findings if one.code == "payload-friction"]
@@ -209,7 +209,7 @@ def test_no_load_is_found_as_none(machine, unloaded):
 def wrist() -> tuple[Arm, Problem, Estimate]:
     """An arm whose last joint alone moves: it shows a moment across its axis, and no mass."""
     machine = arm()
-    problem = Problem.of(machine.model, held_but_last(machine, 1))
+    problem = Problem.from_model(machine.model, held_but_last(machine, 1))
     return machine, problem, identify(problem, method="wls")
 
 
@@ -267,7 +267,7 @@ def test_intervals_of_a_moment_hold_and_bounds_hold_the_mass(machine):
         load = ten.from_central(mass, centre, 1e-3 * mass * np.eye(3))
         theta = machine.loaded(load, "link7")
         theta[rubs] *= 1.0 + FRICTION_STD * rng.normal(size=2)
-        problem = Problem.of(machine.model, held_but_last(machine, 8000 + k))
+        problem = Problem.from_model(machine.model, held_but_last(machine, 8000 + k))
         found = dynid.payload(identify(problem, method="wls"), held_but_last(machine, 7000 + k, theta), "link7",
                               unloaded=problem, gain_std=0.0)
         low, high = found.moment_int()[:2].T
@@ -323,7 +323,7 @@ def test_another_robot_is_said(machine, unloaded, log):
     found = dynid.payload(estimate, replace(log, tau=tau), FRAME, unloaded=problem)
     (said,) = [one for one in found.findings if one.code == "payload-unexplained"]
     assert said.severity == "fatal"
-    two = dynid.Samples.of(*(x[:, :6] for x in (log.q, log.dq, log.ddq, log.tau)))
+    two = dynid.Samples.from_arrays(*(x[:, :6] for x in (log.q, log.dq, log.ddq, log.tau)))
     with refused(ModelError, "other-robot", "6 joints", "7"):
         dynid.payload(estimate, two)
 
@@ -380,7 +380,7 @@ def test_intervals_of_mass_and_centre_hold(machine, deviation, most):
         gains = 1.0 + deviation / np.sqrt(2.0) * (rng.normal() + rng.normal(size=7))
         logs = [replace(log, tau=log.tau * gains) for log in
                 (machine.log(2 * k), machine.log(2 * k + 1, machine.loaded(LOAD)))]
-        problem = Problem.of(machine.model, logs[0])
+        problem = Problem.from_model(machine.model, logs[0])
         found = dynid.payload(identify(problem, method="wls"), logs[1], FRAME, unloaded=problem,
                               gain_std=deviation)
         low, high = found.conf_int().T
@@ -407,7 +407,7 @@ def test_real_logs_without_a_load_show_none(data, which):
         parts = [dynid.prepare(read_log("kuka_lwr4", robot, f"measurements_{k}.npz"), cutoff=8.0) for k in (1, 2)]
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
     for first, second in (parts, parts[::-1]):
-        problem = Problem.of(model, first)
+        problem = Problem.from_model(model, first)
         for method in ("wls", "pc-wls"):
             for way in ("residual", "together"):
                 found = dynid.payload(identify(problem, method=method), second, method=way, unloaded=problem)

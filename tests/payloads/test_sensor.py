@@ -31,7 +31,7 @@ def test_columns_are_the_wrench_that_pinocchio_gives():
     model = to_pinocchio(robot)
     rng = np.random.default_rng(0)
     q, dq, ddq = rng.normal(size=(3, 5, 7))
-    found = wrench_columns(robot, FRAME, dynid.Samples.of(q, dq, ddq, 0 * q)) @ LOAD
+    found = wrench_columns(robot, FRAME, dynid.Samples.from_arrays(q, dq, ddq, 0 * q)) @ LOAD
     place = robot.frame(FRAME)
     data = model.createData()
     inertia = pin.Inertia.FromDynamicParameters(dynid.robot.inertia.to_pinocchio(LOAD))
@@ -61,7 +61,7 @@ def test_what_hangs_behind_the_sensor(angles, sign):
 
 def test_torques_and_sensor_together_are_at_least_as_sure_as_either():
     machine = arm()
-    problem = dynid.Problem.of(machine.model, machine.log(1))
+    problem = dynid.Problem.from_model(machine.model, machine.log(1))
     log = with_wrench(machine.log(2, machine.loaded(LOAD)), np.eye(3), 1.0, 2)
     torques = dynid.payload(dynid.identify(problem, method="wls"), log, FRAME, unloaded=problem)
     sensor, _ = dynid.payloads.sensor_payload(machine.model.robot, log, FRAME)
@@ -86,6 +86,6 @@ def test_what_is_missing_is_said():
     log = arm().log(1)
     with refused(ModelError, "no-wrench"):
         dynid.payloads.sensor_payload(arm().model.robot, log, FRAME)
-    still = dynid.Samples.of(np.tile(log.q[:1], (50, 1)), *(np.zeros((50, 7)),) * 3)
+    still = dynid.Samples.from_arrays(np.tile(log.q[:1], (50, 1)), *(np.zeros((50, 7)),) * 3)
     with refused(NotPossibleError, "sensor-rotates-too-little"):
         dynid.payloads.sensor_payload(arm().model.robot, replace(still, wrench=np.ones((50, 6))), FRAME)

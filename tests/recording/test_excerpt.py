@@ -19,7 +19,7 @@ from dynid.robot import Robot
 def log(rows: int, source: str = "memory", **changes: object) -> Samples:
     """A log whose position is the number of its row."""
     count = np.arange(rows, dtype=float)[:, None] + np.zeros(2)
-    return replace(Samples.of(count, 0.0 * count, 0.0 * count, count, rate=1000.0, source=source), **changes)
+    return replace(Samples.from_arrays(count, 0.0 * count, 0.0 * count, count, rate=1000.0, source=source), **changes)
 
 
 def rows_of(part: Samples) -> list[tuple[int, int]]:
@@ -116,9 +116,10 @@ def test_recordings_are_cut_where_the_robot_moves() -> None:
 def test_pieces_of_an_excerpt_are_rows_of_the_whole(decimation: Decimation | None) -> None:
     """The same rows as the excerpt has, but decimated with what is around them."""
     rng = np.random.default_rng(0)
-    logs = [replace(Samples.of(*rng.normal(size=(4, 30_000, 2)), rate=1000.0, source=name), decimation=decimation)
+    logs = [replace(Samples.from_arrays(*rng.normal(size=(4, 30_000, 2)), rate=1000.0, source=name),
+                    decimation=decimation)
             for name in "ab"]
-    equations = TorqueEquations.of(Model(Robot.builtin("scara2"), (RigidBodies(),)), logs)
+    equations = TorqueEquations.from_model(Model(Robot.builtin("scara2"), (RigidBodies(),)), logs)
     assert excerpt_pieces(equations, 60_000) == equations.pieces()
     pieces = excerpt_pieces(equations, 12_000)
     whole = {(piece.log, row): equations.rows(piece).entries[:, k] for piece in equations.pieces()

@@ -11,7 +11,7 @@ import pytest
 from refusals import refused
 
 from dynid.arrays import Array
-from dynid.dynamics.following import chain_of, tree_motion
+from dynid.dynamics.following import closed_chain, tree_motion
 from dynid.dynamics.measured import own_positions
 from dynid.errors import NotPossibleError, RecordingError, RobotError
 from dynid.estimate import Problem, identify
@@ -33,7 +33,7 @@ CHOICES = {"four-bar": (("rocker",), ("coupler",), ("crank", "rocker"), ("couple
 
 def swing(robot: Robot, count: int = 2000, size: float = 0.3) -> tuple[Array, Array, Array]:
     """A smooth motion (count, dof) at 1 kHz about the posture of the loops, with its exact derivatives."""
-    begin, t = chain_of(robot).begin[:robot.dof], np.arange(count) / 1000.0
+    begin, t = closed_chain(robot).begin[:robot.dof], np.arange(count) / 1000.0
     rng = np.random.default_rng(5)
     w, phase = 2 * np.pi * np.arange(1, 7)[:, None] * np.array([0.5, 0.53, 0.47, 0.51])[:robot.dof], rng.uniform(
         0, 2 * np.pi, (6, robot.dof))
@@ -59,7 +59,7 @@ def test_the_same_parameters_from_any_measured_joints(name: str, measured: tuple
     np.testing.assert_allclose(log.q, q, atol=1e-10)
     assert log.joints == robot.joint_names and log.measured == robot.measuring(measured).measured
     assert any("converted to" in note for note in log.notes)
-    first, second = (identify(Problem.of(model, Samples.of(one, dq, ddq, tau), blocks=1), method="ols")
+    first, second = (identify(Problem.from_model(model, Samples.from_arrays(one, dq, ddq, tau), blocks=1), method="ols")
                      for one in (q, log.q))
     scale = np.abs(first.values).max()
     np.testing.assert_allclose(second.values, first.values, atol=1e-9 * scale)

@@ -76,19 +76,19 @@ def test_noise_is_held_down_by_the_cutoff_it_chose(method: str) -> None:
 def test_the_settings_repeat_it_to_the_byte(options: dict[str, Any], jitter: float) -> None:
     recording = log(noise=1e-4, velocity=True, jitter=jitter, seconds=8.0)
     first = prepare(recording, **options)
-    again = prepare(recording, Preparation.of(first.settings))
+    again = prepare(recording, Preparation.from_settings(first.settings))
     for name in ("t", "q", "dq", "ddq", "tau", "keep", "segments"):
         assert getattr(first, name).tobytes() == getattr(again, name).tobytes(), name
     assert first.settings == again.settings
     text = "\n".join(f"{key} = {str(value).lower() if isinstance(value, bool) else repr(value)}"
                      for key, value in first.settings.items())
-    assert Preparation.of(tomllib.loads(text)) == Preparation.of(first.settings)
+    assert Preparation.from_settings(tomllib.loads(text)) == Preparation.from_settings(first.settings)
 
 
 def test_settings_of_one_log_serve_another() -> None:
     first = prepare(log(noise=1e-4, velocity=True))
     other = log(rate=800.0, noise=1e-4)  # another rate, and no velocity
-    samples = prepare(other, Preparation.of(first.settings).elsewhere())
+    samples = prepare(other, Preparation.from_settings(first.settings).elsewhere())
     assert samples.rate == 800.0
     assert samples.settings["velocity"] == "differentiate"
     for name in ("cutoff", "slow", "border", "order", "torque_cutoff"):
@@ -125,7 +125,7 @@ def test_the_measured_velocity_is_taken_joint_by_joint(method: str) -> None:
     ways = ["measured"] * recording.dof
     ways[1] = "differentiate"
     assert list(mixed.settings["velocity"]) == ways
-    again = prepare(broken, Preparation.of(mixed.settings))
+    again = prepare(broken, Preparation.from_settings(mixed.settings))
     np.testing.assert_array_equal(again.dq, mixed.dq)
     assert any(f" of {mixed.joints[1] if mixed.joints else 'joint2'} is 57.3 times" in step for step in mixed.steps)
     with refused(RecordingError, "bad-recording", "'velocity'", "9 values"):

@@ -125,7 +125,7 @@ def test_logs_without_torque_are_refused_with_the_reason(tmp_path: Path) -> None
     with refused(RecordingError, "bad-recording", "log.csv", "ABB"):
         read(path)
     with refused(RecordingError, "wrong-setting", "ABB"):
-        Mapping.of({"preset": "abb-egm"})
+        Mapping.from_settings({"preset": "abb-egm"})
 
 
 def test_openarm_dataset_by_names_of_an_array(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_torque_scale(tmp_path: Path) -> None:
     with refused(RecordingError, "bad-torque-scale"):
         read(path, torque_scale=-1.0)
     with refused(RecordingError, "wrong-setting", "torque_scale", "drive_gain"):
-        Mapping.of({"current": "i{i}", "drive_gain": 1.0, "torque_scale": 2.0})
+        Mapping.from_settings({"current": "i{i}", "drive_gain": 1.0, "torque_scale": 2.0})
 
 
 URDF = """<robot name="geared"><link name="base"/><link name="a"/><link name="b"/>
@@ -228,4 +228,4 @@ def test_every_preset_is_a_mapping_or_a_refusal() -> None:
             gain = {"drive_gain": 1.0} if "current" in one.settings else {}
             assert set(one.needs) <= {"unit"}
             unit = {"unit": "deg"} if "unit" in one.needs else {}
-            assert Mapping.of({"preset": name, **gain, **unit}).position is not None
+            assert Mapping.from_settings({"preset": name, **gain, **unit}).position is not None

@@ -185,7 +185,7 @@ def test_two_time_columns_prefer_the_plain_name(tmp_path: Path) -> None:
 ])
 def test_wrong_mappings_give_one_sentence(rules: dict[str, object], message: tuple[str, ...]) -> None:
     with refused(RecordingError, *message) as problem:
-        Mapping.of(rules, "run.toml [log]")
+        Mapping.from_settings(rules, "run.toml [log]")
     assert str(problem.value).startswith("run.toml [log]: ") and "\n" not in str(problem.value)
 
 
@@ -223,7 +223,7 @@ def test_mapping_from_a_file(tmp_path: Path, two: tuple[Path, np.ndarray, np.nda
     rules = tmp_path / "run.toml"
     rules.write_text('[robot]\nfile = "arm.urdf"\n[log]\ntime = "t"\nposition = "q_{joint}"\ntorque = "i_{joint}"\n')
     np.testing.assert_array_equal(read(two[0], rules).q, two[1])
-    assert Mapping.load(rules) == Mapping.of(COMMON)
+    assert Mapping.load(rules) == Mapping.from_settings(COMMON)
     assert Mapping.load(rules).having(unit="deg").unit == "deg"
     rules.write_text("[robot]\n")
     with refused(RecordingError, "no-log-table"):

@@ -26,7 +26,7 @@ def numbered() -> Samples:
     def signal(first: float, columns: int = DOF) -> Any:
         return first + row[:, None] + np.zeros(columns)
 
-    return replace(Samples.of(*(signal(k) for k in range(4)), t=row, rate=100.0), keep=signal(0) % 3 > 0,
+    return replace(Samples.from_arrays(*(signal(k) for k in range(4)), t=row, rate=100.0), keep=signal(0) % 3 > 0,
                    segments=np.array([[0, 150], [160, ROWS]]), raw_tau=signal(4), temperature=signal(5),
                    wrench=signal(6, 6), mixing=signal(7, DOF * DOF).reshape(-1, DOF, DOF), base_pose=signal(8, 7),
                    settings={"cutoff": 5.0}, joints=("a", "b"))

@@ -49,4 +49,4 @@ def test_one_supply_voltage_serves_all_joints(tmp_path):
 
 def test_torques_in_a_mapping_without_torques_are_refused(tmp_path):
     with refused(dynid.RecordingError, "wrong-setting", "torque_free"):
-        dynid.recording.mapping.Mapping.of({"torque_free": True, "torque": "tau{i}"})
+        dynid.recording.mapping.Mapping.from_settings({"torque_free": True, "torque": "tau{i}"})

@@ -13,7 +13,7 @@ from dynid.errors import ModelError, NotPossibleError, RecordingError
 from dynid.estimate import Problem, identify
 from dynid.recording import Recording
 from dynid.recording.sample_preparation import prepare
-from dynid.regression import equations_of, fold
+from dynid.regression import fold, prepared_equations
 
 KINDS = ["kernel", "power", "energy"]
 
@@ -22,7 +22,7 @@ KINDS = ["kernel", "power", "energy"]
 def test_noiseless_motions_give_the_truth(kind):
     """As far as the sign of a filtered velocity is that of the true one."""
     model, theta, log = simulated("arm3r")
-    problem = Problem.of(model, prepare(log, equations=kind, cutoff=16.0))
+    problem = Problem.from_model(model, prepare(log, equations=kind, cutoff=16.0))
     found, truth = identify(problem, method="ols"), problem.base.reduce(theta)
     moved = problem.torques.regression.relative_error(found.values)
     assert np.abs(found.values - truth).max() < 0.02 * np.abs(truth).max() and moved < 0.2
@@ -35,7 +35,7 @@ def test_rows_of_momentum_and_of_accelerations_agree(name):
     model, _, log = simulated(name, positions=2e-5, torques=0.02, seconds=15.0)
     samples = prepare(log, equations="kernel", kernel_window=0.15)
     signals, whole = samples.filtered, np.array([[0, len(samples)]])
-    equations = equations_of(model, samples)
+    equations = prepared_equations(model, samples)
     ddq = signals.filter.motion.applied(log.q, samples.rate, whole, 2)
     y = model.regressor(signals.q, signals.dq, ddq)[:, :, equations.base.independent]
     kernel = signals.filter.kernel
@@ -45,10 +45,10 @@ def test_rows_of_momentum_and_of_accelerations_agree(name):
     at = np.concatenate([np.array(piece.rows) for piece in equations.pieces()])
     keep = np.concatenate([one.keep for one in rows])
     stacked = [filtered[at][keep], tau[at][keep]]
-    ours = identify(Problem.of(model, samples), method="ols").values
+    ours = identify(Problem.from_model(model, samples), method="ols").values
     theirs = np.linalg.lstsq(*stacked, rcond=None)[0]
     assert np.abs(ours - theirs).max() < 1e-3 * np.abs(theirs).max()
-    deviations = identify(Problem.of(model, samples), method="ols").std
+    deviations = identify(Problem.from_model(model, samples), method="ols").std
     assert np.abs((ours - theirs) / deviations).max() < 0.2
 
 
@@ -56,7 +56,7 @@ def test_a_slider_in_closed_form():
     """EMPS' row is g'' on the position: M, Fv and Fc by two kernels in a row, written out."""
     model, theta, log = simulated("emps", seconds=10.0)
     samples = prepare(log, equations="kernel", kernel_window=0.1, slow=0.0)
-    equations, filter_ = equations_of(model, samples), samples.filtered.filter
+    equations, filter_ = prepared_equations(model, samples), samples.filtered.filter
     piece = equations.pieces()[0]
     rows = equations.rows(piece)
     motion = filter_.motion
@@ -75,7 +75,7 @@ def test_a_slider_in_closed_form():
 def test_energy_of_a_slider_is_its_kinetic_energy():
     model, _, log = simulated("emps", seconds=10.0)
     samples = prepare(log, equations="energy", kernel_window=0.2)
-    equations, signals = equations_of(model, samples), samples.filtered
+    equations, signals = prepared_equations(model, samples), samples.filtered
     piece = equations.pieces()[0]
     rows = equations.rows(piece)
     v = signals.dq[:, 0]
@@ -94,7 +94,7 @@ def test_what_is_known_is_taken_off(kind):
     model, theta, log = simulated("arm3r", seconds=10.0)
     known = {name: float(theta[model.parameters.index(name)]) for name in ("Fv2", "Fc1", "Fo3")}
     samples = prepare(log, equations=kind, cutoff=16.0)
-    free, told = (identify(Problem.of(model, samples, known=one), method="ols") for one in (None, known))
+    free, told = (identify(Problem.from_model(model, samples, known=one), method="ols") for one in (None, known))
     assert set(free.names) - set(told.names) == set(known)
     shared = [free.names.index(name) for name in told.names]
     assert np.abs(free.values[shared] - told.values).max() < 0.02 * np.abs(free.values).max()
@@ -109,7 +109,7 @@ def test_rows_do_not_cross_gaps_or_saturated_torques(kind):
     tau[10_000:10_200, 1] = 400.0  # clipped, and nonsense: a row that sees it would be far off
     broken = Recording(t=log.t[there], q=log.q[there], tau=tau[there], joints=log.joints)
     samples = prepare(broken, equations=kind, cutoff=8.0, saturation=400.0)
-    problem = Problem.of(model, samples)
+    problem = Problem.from_model(model, samples)
     found, truth = identify(problem, method="ols"), problem.base.reduce(theta)
     assert np.abs(found.values - truth).max() < 0.03 * np.abs(truth).max()
 
@@ -117,7 +117,7 @@ def test_rows_do_not_cross_gaps_or_saturated_torques(kind):
 def test_pieces_and_threads_do_not_change_the_fold():
     model, _, log = simulated("arm3r", positions=1e-5, torques=0.02, seconds=12.0)
     for kind in KINDS:
-        equations = equations_of(model, prepare(log, equations=kind, cutoff=16.0))
+        equations = prepared_equations(model, prepare(log, equations=kind, cutoff=16.0))
         one, two = (fold(equations, blocks=blocks, threads=threads) for blocks, threads in ((1, 1), (7, 2)))
         assert one.rows == two.rows
         for a, b in zip(one.factors, two.factors, strict=True):
@@ -127,7 +127,7 @@ def test_pieces_and_threads_do_not_change_the_fold():
 def test_unmeasured_joints_have_kernels_but_no_power():
     model, _, log = simulated("arm3r", seconds=8.0)
     silent = replace(log, unmeasured=("joint3",))
-    assert Problem.of(model, prepare(silent, equations="kernel", cutoff=8.0)).regression.rows[2] == 0
+    assert Problem.from_model(model, prepare(silent, equations="kernel", cutoff=8.0)).regression.rows[2] == 0
     with refused(NotPossibleError, "torque-not-measured", "joint3"):
         prepare(silent, equations="power", cutoff=8.0)
 
@@ -147,7 +147,7 @@ def test_what_does_not_go_together_is_refused():
     with refused(NotPossibleError, "log-too-short", "9 s"):
         prepare(log, equations="kernel", kernel_window=9.0, cutoff=8.0)
     with refused(ModelError, "different-equations"):
-        Problem.of(model, [prepare(log, cutoff=8.0), prepare(log, equations="kernel", cutoff=8.0)])
+        Problem.from_model(model, [prepare(log, cutoff=8.0), prepare(log, equations="kernel", cutoff=8.0)])
 
 
 def test_a_window_or_a_cut_off_say_the_same():

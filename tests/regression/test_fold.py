@@ -51,7 +51,7 @@ def triangle(matrix: Array) -> Array:
 
 def rows_of(matrix: Array, tau: Array, rows: Array) -> Samples:
     q = rows[:, None].astype(float)
-    return Samples.of(q, np.zeros_like(q), np.zeros_like(q), tau[rows, None])
+    return Samples.from_arrays(q, np.zeros_like(q), np.zeros_like(q), tau[rows, None])
 
 
 def assert_factor(factor: Factor, matrix: Array, tolerance: float = 1e-12) -> None:
@@ -78,7 +78,7 @@ def test_factor_is_that_of_a_direct_qr_in_any_split_and_order(seed: int, cuts: l
     base = everything(model)
     order = rng.permutation(3000)
     parts = [rows_of(matrix, tau, part) for part in np.split(order, sorted(set(cuts)))]
-    shuffled = TorqueEquations.of(model, [parts[k] for k in rng.permutation(len(parts))], base)
+    shuffled = TorqueEquations.from_model(model, [parts[k] for k in rng.permutation(len(parts))], base)
     whole = fold(shuffled, blocks=int(rng.integers(1, 5)))
     direct = triangle(np.column_stack([matrix, tau]))
     assert np.linalg.norm(whole.factors[0].r - direct) <= 1e-10 * np.linalg.norm(direct)
@@ -91,7 +91,7 @@ def test_coefficients_survive_condition_1e6_through_the_fold() -> None:
     beta = rng.normal(size=10)
     model = Given(matrix)
     rows = rows_of(matrix, matrix @ beta, np.arange(5000))
-    stacked = fold(TorqueEquations.of(model, rows, everything(model))).stack()
+    stacked = fold(TorqueEquations.from_model(model, rows, everything(model))).stack()
     np.testing.assert_allclose(np.linalg.solve(stacked.r, stacked.rho), beta, rtol=1e-8)
 
 
@@ -102,34 +102,34 @@ def test_sum_is_associative_and_commutes(seed: int) -> None:
     matrix, tau = rng.normal(size=(600, 5)), rng.normal(size=600)
     model = Given(matrix)
     base = everything(model)
-    a, b, c = (fold(TorqueEquations.of(model, rows_of(matrix, tau, rows), base), blocks=2)
+    a, b, c = (fold(TorqueEquations.from_model(model, rows_of(matrix, tau, rows), base), blocks=2)
                for rows in np.split(np.arange(600), [150, 200]))
     assert_same((a + b) + c, a + (b + c))
     assert_same(a + b, b + a)
-    assert_same(a + b + c, fold(TorqueEquations.of(model, rows_of(matrix, tau, np.arange(600)), base)))
+    assert_same(a + b + c, fold(TorqueEquations.from_model(model, rows_of(matrix, tau, np.arange(600)), base)))
 
 
 def test_regressions_of_different_models_do_not_add() -> None:
     model, theta = arm()
     samples = motion(model, theta, seconds=2.0)
-    other = fold(TorqueEquations.of(model, samples, base_parameters(model, ["M", "MX MY MZ"])))
+    other = fold(TorqueEquations.from_model(model, samples, base_parameters(model, ["M", "MX MY MZ"])))
     with refused(ModelError, "different-models"):
-        fold(TorqueEquations.of(model, samples)) + other
+        fold(TorqueEquations.from_model(model, samples)) + other
 
 
 def test_blocks_add_up_and_leaving_one_out_is_the_rest() -> None:
     model, theta = arm()
     rng = np.random.default_rng(0)
     samples = motion(model, theta, rng.normal(size=(2000, 3)), seconds=10.0)
-    regression = fold(TorqueEquations.of(model, samples), blocks=5)
+    regression = fold(TorqueEquations.from_model(model, samples), blocks=5)
     assert len(regression.blocks) == 5
     total = regression.only(0)
     for k in range(1, 5):
         total = total + regression.only(k)
     assert_same(total, regression)
-    left_out = Samples.of(*(np.delete(x, np.s_[400:800], axis=0)
-                            for x in (samples.q, samples.dq, samples.ddq, samples.tau)))
-    assert_same(regression.without(1), fold(TorqueEquations.of(model, left_out)))
+    left_out = Samples.from_arrays(*(np.delete(x, np.s_[400:800], axis=0)
+                                     for x in (samples.q, samples.dq, samples.ddq, samples.tau)))
+    assert_same(regression.without(1), fold(TorqueEquations.from_model(model, left_out)))
     with refused(ModelError, "no-block-left"):
         regression.only(0).without(0)
 
@@ -139,7 +139,7 @@ def test_joint_factor_sees_its_own_columns_only_and_they_reproduce_the_dense_pro
     rng = np.random.default_rng(1)
     samples = motion(model, theta, rng.normal(size=(1000, 3)), seconds=5.0)
     base = base_parameters(model)
-    regression = fold(TorqueEquations.of(model, samples, base))
+    regression = fold(TorqueEquations.from_model(model, samples, base))
     dense = model.regressor(samples.q, samples.dq, samples.ddq)[:, :, base.independent]
     for j, factor in enumerate(regression.factors):
         unseen = np.setdiff1d(np.arange(len(base)), factor.columns)
@@ -165,7 +165,7 @@ def test_rows_that_are_not_kept_do_not_count() -> None:
     keep = rng.random((800, 3)) < 0.6
     base = base_parameters(model)
     some = Samples(samples.t, samples.q, samples.dq, samples.ddq, samples.tau, keep, samples.segments, samples.rate)
-    regression = fold(TorqueEquations.of(model, some, base))
+    regression = fold(TorqueEquations.from_model(model, some, base))
     dense = model.regressor(samples.q, samples.dq, samples.ddq)[:, :, base.independent]
     for j, factor in enumerate(regression.factors):
         assert_factor(factor, np.column_stack([dense[keep[:, j], j][:, factor.columns], samples.tau[keep[:, j], j]]))
@@ -176,7 +176,7 @@ def test_rows_that_are_not_kept_do_not_count() -> None:
 def test_threads_do_not_matter_to_the_last_bit(threads: int) -> None:
     model, theta = arm()
     samples = motion(model, theta, seconds=200.0)
-    equations = TorqueEquations.of(model, samples)
+    equations = TorqueEquations.from_model(model, samples)
     one, more = fold(equations, threads=1), fold(equations, threads=threads)
     for a, b in zip(one.factors, more.factors, strict=True):
         np.testing.assert_array_equal(a.r, b.r)
@@ -192,7 +192,7 @@ def test_decimated_fold_is_the_fold_of_decimated_columns(stages: int) -> None:
     keep = rng.random((4000, 3)) < 0.8
     samples = Samples(plain.t, plain.q, plain.dq, plain.ddq, plain.tau, keep, segments, plain.rate, decimation)
     base = base_parameters(model)
-    regression = fold(TorqueEquations.of(model, samples, base), blocks=7)
+    regression = fold(TorqueEquations.from_model(model, samples, base), blocks=7)
     dense = model.regressor(plain.q, plain.dq, plain.ddq)[:, :, base.independent]
     columns, tau = decimate_columns(dense, decimation, segments), decimate_columns(plain.tau, decimation, segments)
     kept = keep[decimated_rows(segments, decimation)]
@@ -209,18 +209,18 @@ def test_a_stream_is_read_once_and_in_order() -> None:
         for k in range(4):
             asked.append(k)
             rows = slice(1000 * k, 1000 * (k + 1))
-            yield Samples.of(whole.q[rows], whole.dq[rows], whole.ddq[rows], whole.tau[rows], source=f"log{k}")
+            yield Samples.from_arrays(whole.q[rows], whole.dq[rows], whole.ddq[rows], whole.tau[rows], source=f"log{k}")
 
-    regression = fold(TorqueEquations.of(model, stream()))
+    regression = fold(TorqueEquations.from_model(model, stream()))
     assert asked == [0, 1, 2, 3]
     assert regression.sources == ("log0", "log1", "log2", "log3")
-    assert_same(regression, fold(TorqueEquations.of(model, whole)), 1e-11)
+    assert_same(regression, fold(TorqueEquations.from_model(model, whole)), 1e-11)
 
 
 def test_progress_counts_every_row() -> None:
     model, theta = arm()
     done: list[int] = []
-    fold(TorqueEquations.of(model, motion(model, theta, seconds=10.0)), progress=done.append)
+    fold(TorqueEquations.from_model(model, motion(model, theta, seconds=10.0)), progress=done.append)
     assert sum(done) == 2000
 
 
@@ -228,7 +228,8 @@ def test_a_model_of_ones_own_folds() -> None:
     model = Scara()
     q, dq, ddq = fourier(2, seconds=5.0)
     theta = np.array([3.5, 0.05, 0.5, 0.06, 0.12, 0.005, 0.013, 0.137])
-    regression = fold(TorqueEquations.of(model, Samples.of(q, dq, ddq, model.inverse_dynamics(theta, q, dq, ddq))))
+    samples = Samples.from_arrays(q, dq, ddq, model.inverse_dynamics(theta, q, dq, ddq))
+    regression = fold(TorqueEquations.from_model(model, samples))
     stacked = regression.stack()
     np.testing.assert_allclose(np.linalg.solve(stacked.r, stacked.rho), theta, rtol=1e-9)
 
@@ -241,7 +242,7 @@ def test_mixed_equations_are_sums_of_the_joints_own() -> None:
     samples = Samples(samples.t, samples.q, samples.dq, samples.ddq, samples.tau, keep, samples.segments, samples.rate)
     base = base_parameters(model)
     mix = np.array([[1.0, 0.5, -0.2], [0.0, 2.0, 0.3], [0.0, 0.0, 0.7]])
-    regression = fold(Mixed(TorqueEquations.of(model, samples, base), mix))
+    regression = fold(Mixed(TorqueEquations.from_model(model, samples, base), mix))
     common = keep.all(axis=1)
     dense = np.einsum("ij,sjc->sic", mix, model.regressor(samples.q, samples.dq, samples.ddq)[:, :, base.independent])
     tau = samples.tau @ mix.T
@@ -257,12 +258,12 @@ def test_reweighted_rows_are_multiplied_by_what_their_residual_says() -> None:
     samples = motion(model, theta, rng.normal(size=(800, 3)), seconds=4.0)
     base = base_parameters(model)
     beta = base.reduce(theta)
-    columns = [factor.columns for factor in fold(TorqueEquations.of(model, samples, base)).factors]
+    columns = [factor.columns for factor in fold(TorqueEquations.from_model(model, samples, base)).factors]
 
     def weight(j: int, rows: Array) -> Array:
         return np.exp(-np.abs(rows[-1] - beta[columns[j]] @ rows[:-1]))
 
-    regression = fold(Weighted(TorqueEquations.of(model, samples, base), weight))
+    regression = fold(Weighted(TorqueEquations.from_model(model, samples, base), weight))
     dense = model.regressor(samples.q, samples.dq, samples.ddq)[:, :, base.independent]
     weights = np.exp(-np.abs(samples.tau - dense @ beta))
     for j, factor in enumerate(regression.factors):
@@ -274,7 +275,8 @@ def test_selecting_parameters_is_folding_fewer_columns() -> None:
     matrix, tau = rng.normal(size=(500, 6)), rng.normal(size=500)
     model = Given(matrix)
     kept = np.array([0, 2, 5])
-    regression = fold(TorqueEquations.of(model, rows_of(matrix, tau, np.arange(500)), everything(model)), blocks=3)
+    regression = fold(TorqueEquations.from_model(model, rows_of(matrix, tau, np.arange(500)), everything(model)),
+                      blocks=3)
     reduced = regression.select(kept)
     direct = triangle(np.column_stack([matrix[:, kept], tau]))
     np.testing.assert_allclose(reduced.factors[0].r, direct, atol=1e-11)
@@ -287,7 +289,7 @@ def test_selecting_parameters_is_folding_fewer_columns() -> None:
 
 def test_saved_and_loaded_it_is_the_same(tmp_path: Path) -> None:
     model, theta = arm()
-    regression = fold(TorqueEquations.of(model, motion(model, theta, seconds=3.0)), blocks=4)
+    regression = fold(TorqueEquations.from_model(model, motion(model, theta, seconds=3.0)), blocks=4)
     regression.save(tmp_path / "regression.npz")
     loaded = Regression.load(tmp_path / "regression.npz", model)
     assert loaded.base.expressions == regression.base.expressions
@@ -306,16 +308,17 @@ def test_samples_of_another_robot_and_no_samples_are_refused() -> None:
     model, _ = arm()
     q, dq, ddq = fourier(2, seconds=1.0)
     with refused(ModelError, "joint-count", "2", "3"):
-        fold(TorqueEquations.of(model, Samples.of(q, dq, ddq, q)))
+        fold(TorqueEquations.from_model(model, Samples.from_arrays(q, dq, ddq, q)))
     with refused(NotPossibleError, "no-samples"):
-        fold(TorqueEquations.of(model, []))
+        fold(TorqueEquations.from_model(model, []))
 
 
 def test_fewer_rows_than_columns_fold_too() -> None:
     rng = np.random.default_rng(8)
     matrix, tau = rng.normal(size=(3, 6)), rng.normal(size=3)
     model = Given(matrix)
-    regression = fold(TorqueEquations.of(model, rows_of(matrix, tau, np.arange(3)), everything(model)), blocks=1)
+    regression = fold(TorqueEquations.from_model(model, rows_of(matrix, tau, np.arange(3)), everything(model)),
+                      blocks=1)
     factor: Factor = regression.factors[0]
     assert factor.r.shape == (7, 7) and np.abs(factor.r[3:]).max() < 1e-14
     whole = np.column_stack([matrix, tau])
@@ -327,7 +330,7 @@ def test_prior_rows_weigh_as_the_noise_of_all_joints() -> None:
     model, theta = arm()
     samples = motion(model, theta, 0.3 * np.random.default_rng(4).normal(size=(600, 3)), seconds=3.0)
     base = base_parameters(model)
-    found = fold(TorqueEquations.of(model, samples, base)).prior_weight(None)
+    found = fold(TorqueEquations.from_model(model, samples, base)).prior_weight(None)
     dense = model.regressor(samples.q, samples.dq, samples.ddq)[:, :, base.independent].reshape(-1, len(base))
     squares = float(np.linalg.lstsq(dense, samples.tau.reshape(-1), rcond=None)[1][0])
     assert found == pytest.approx(np.sqrt(squares / (3 * 600 - len(base))), rel=1e-9)

@@ -34,7 +34,7 @@ def samples(decimation: Decimation | None = None) -> Samples:
     model, theta = arm()
     q, dq, ddq = fourier(model.dof, seconds=6.0, seed=3)
     tau = model.inverse_dynamics(theta, q, dq, ddq)
-    return replace(Samples.of(q, dq, ddq, tau, rate=200.0), decimation=decimation)
+    return replace(Samples.from_arrays(q, dq, ddq, tau, rate=200.0), decimation=decimation)
 
 
 def rows(equations: CachedEquations | TorqueEquations) -> np.ndarray:
@@ -50,9 +50,9 @@ def test_models_share_the_columns_of_equal_terms(decimation: Decimation | None, 
               Model(robot, (RigidBodies(), Viscous(), LoadFriction(bodies=numbers))),
               Model(robot, (RigidBodies(), Viscous(), LoadFriction(bodies=2.0 * numbers)))]
     for k, model in enumerate(models):
-        plain = TorqueEquations.of(model, log)
+        plain = TorqueEquations.from_model(model, log)
         evaluations.clear()
-        kept = CachedEquations.of(plain)
+        kept = CachedEquations.from_equations(plain)
         found = rows(kept)
         assert (sum(evaluations) == 0) == (k > 0)  # the first evaluates the bodies, the others find them
         np.testing.assert_allclose(found, rows(plain), rtol=1e-12, atol=1e-12)
@@ -60,23 +60,23 @@ def test_models_share_the_columns_of_equal_terms(decimation: Decimation | None, 
 
 def test_another_robot_and_known_values_share_nothing(evaluations: list[int]) -> None:
     log, robot = samples(), arm()[0].robot
-    rows(CachedEquations.of(TorqueEquations.of(Model(robot, (RigidBodies(),)), log)))
+    rows(CachedEquations.from_equations(TorqueEquations.from_model(Model(robot, (RigidBodies(),)), log)))
     heavier = robot.with_gravity((0.0, 0.0, -20.0))
-    plain = TorqueEquations.of(Model(heavier, (RigidBodies(),)), log)
+    plain = TorqueEquations.from_model(Model(heavier, (RigidBodies(),)), log)
     evaluations.clear()
-    np.testing.assert_array_equal(rows(CachedEquations.of(plain)), rows(plain))
+    np.testing.assert_array_equal(rows(CachedEquations.from_equations(plain)), rows(plain))
     assert sum(evaluations) > 0
     model = Model(robot, (RigidBodies(), Viscous()))
-    base, *_ = TorqueEquations.of(model, log).base.given({"Fv1": 0.3})
-    known = TorqueEquations.of(model, log, base)
-    np.testing.assert_array_equal(rows(CachedEquations.of(known)), rows(known))
+    base, *_ = TorqueEquations.from_model(model, log).base.given({"Fv1": 0.3})
+    known = TorqueEquations.from_model(model, log, base)
+    np.testing.assert_array_equal(rows(CachedEquations.from_equations(known)), rows(known))
 
 
 def test_columns_are_kept_as_long_as_the_samples() -> None:
     gc.collect()
     before = len(_KEPT)
     log = samples()
-    rows(CachedEquations.of(TorqueEquations.of(Model(arm()[0].robot, (RigidBodies(),)), log)))
+    rows(CachedEquations.from_equations(TorqueEquations.from_model(Model(arm()[0].robot, (RigidBodies(),)), log)))
     assert len(_KEPT) == before + 1
     del log
     gc.collect()

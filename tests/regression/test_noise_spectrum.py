@@ -48,7 +48,7 @@ def test_pink_noise_below_a_fit_has_its_spectrum() -> None:
     for _ in range(40):
         x = pink(rng)
         residual = x - q @ (q.T @ x)
-        low = LowFrequencyNoise.of([(residual, absorbed, ROWS)])[0]
+        low = LowFrequencyNoise.from_series([(residual, absorbed, ROWS)])[0]
         fitted.append(low.spectrum(size))
         windowed.append(spectrum(autocovariance(residual, ALL), size))
     band = slice(0, 12)  # the frequencies of the motion, at half of their distance
@@ -75,5 +75,5 @@ def test_variances_of_slow_columns_hold_under_pink_noise() -> None:
 
 
 def test_zero_residuals_have_no_noise() -> None:
-    low = LowFrequencyNoise.of([(np.zeros(ROWS), np.zeros(ROWS), ROWS)])[0]
+    low = LowFrequencyNoise.from_series([(np.zeros(ROWS), np.zeros(ROWS), ROWS)])[0]
     assert not low.spectrum(ROWS).any()

@@ -36,7 +36,7 @@ def projected(function: object, order: int = 1) -> float:
 
 def test_products_are_projections_of_the_product() -> None:
     """The first factor is a polynomial of order N* = 2 or less; the other one appears as positions only."""
-    taps = ProductTaps.of(PolynomialKernel(T, 1, ALPHA, BETA, DELAY), 2, RATE)
+    taps = ProductTaps.from_kernel(PolynomialKernel(T, 1, ALPHA, BETA, DELAY), 2, RATE)
     s = np.arange(round(T * RATE), -1, -1) / RATE  # the oldest sample first
     one, two, three = (np.polynomial.Polynomial(values) for values in (
         [1.0, -30.0, 400.0], [0.3, 2.0, -40.0, 90.0], [0.1, 5.0, 80.0]))
@@ -57,7 +57,7 @@ def test_noiseless_motions_give_the_truth_and_the_momentum_form(known: dict[str,
                     joints=model.robot.joint_names, source="simulated")
     found = {}
     for kind in ("kernel", "products"):
-        problem = Problem.of(model, prepare(log, equations=kind, kernel_window=0.08), known=known)
+        problem = Problem.from_model(model, prepare(log, equations=kind, kernel_window=0.08), known=known)
         assert problem.filtered == kind and problem.regression.dof == 3
         found[kind] = identify(problem, method="ols").values
         truth = problem.base.reduce(theta)
@@ -83,4 +83,4 @@ def test_a_term_that_is_not_quadratic_in_velocities_is_refused() -> None:
     q, dq, ddq = fourier(1, seconds=10.0)
     log = Recording(t=np.arange(len(q)) / 200.0, q=q, tau=ddq + dq ** 3, joints=("joint1",), source="simulated")
     with refused(ModelError, "no-product-form", "equations = 'kernel'"):
-        Problem.of(DampedFlywheel(), prepare(log, equations="products", kernel_window=0.1))
+        Problem.from_model(DampedFlywheel(), prepare(log, equations="products", kernel_window=0.1))

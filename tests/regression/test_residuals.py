@@ -83,7 +83,7 @@ def test_residuals_are_those_of_decimated_equations() -> None:
     samples = replace(plain, decimation=decimation, segments=segments, keep=rng.random((2000, 3)) < 0.9)
     base = base_parameters(model)
     beta = base.reduce(theta) * 1.1
-    found, = residuals(TorqueEquations.of(model, samples, base), beta)
+    found, = residuals(TorqueEquations.from_model(model, samples, base), beta)
     rows = decimated_rows(segments, decimation)
     dense = model.regressor(plain.q, plain.dq, plain.ddq)[:, :, base.independent]
     np.testing.assert_allclose(found.measured, decimate_columns(plain.tau, decimation, segments), atol=1e-10)
@@ -92,7 +92,7 @@ def test_residuals_are_those_of_decimated_equations() -> None:
     np.testing.assert_array_equal(found.keep, samples.keep[rows])
     assert found.rate == plain.rate / 5
     sums = np.sum(np.where(found.keep, found.residual, 0.0) ** 2, axis=0)
-    np.testing.assert_allclose(sums, fold(TorqueEquations.of(model, samples, base)).misfits(beta), rtol=1e-9)
+    np.testing.assert_allclose(sums, fold(TorqueEquations.from_model(model, samples, base)).misfits(beta), rtol=1e-9)
 
 
 @pytest.mark.parametrize("mix", [None, np.array([[1.0, 0.5, -0.2], [0.0, 2.0, 0.3], [0.0, 0.0, 0.7]])])
@@ -104,7 +104,7 @@ def test_noise_matrix_is_the_dense_product(mix: Array | None) -> None:
     samples = replace(samples, keep=keep)
     base = base_parameters(model)
     beta = base.reduce(theta)
-    equations = TorqueEquations.of(model, samples, base)
+    equations = TorqueEquations.from_model(model, samples, base)
     found = correlation(equations if mix is None else Mixed(equations, mix), beta)
     mixing = np.eye(3) if mix is None else mix
     plain = model.regressor(samples.q, samples.dq, samples.ddq)[:, :, base.independent]
@@ -125,7 +125,7 @@ def test_effective_rows_of_an_autoregressive_process() -> None:
     noise = np.stack([autoregressive(rng, 40_000, a) for a in (0.0, 0.5, 0.8)], axis=1)
     samples = motion(model, theta, noise, seconds=200.0)
     base = base_parameters(model)
-    found = correlation(TorqueEquations.of(model, samples, base), base.reduce(theta))
+    found = correlation(TorqueEquations.from_model(model, samples, base), base.reduce(theta))
     np.testing.assert_allclose(found.effective / 40_000, [1.0, 1 / 3, 1 / 9], rtol=0.15)
 
 
@@ -136,7 +136,7 @@ def test_influence_bounds_what_is_felt_of_outliers() -> None:
     noise[::100] += 1e3
     samples = motion(model, theta, noise, seconds=20.0)
     base = base_parameters(model)
-    equations = TorqueEquations.of(model, samples, base)
+    equations = TorqueEquations.from_model(model, samples, base)
     plain = correlation(equations, base.reduce(theta))
     bounded = correlation(equations, base.reduce(theta), influence=lambda r: np.clip(r, -2.0, 2.0))
     assert plain.autocovariance[0][0] > 1e3
@@ -151,7 +151,7 @@ def test_logs_are_weighed_by_their_rows() -> None:
     short = motion(model, theta, 3.0 * rng.normal(size=(2000, 3)), seconds=10.0, seed=1)
     base = base_parameters(model)
     beta = base.reduce(theta)
-    equations = TorqueEquations.of(model, [long, short], base)
+    equations = TorqueEquations.from_model(model, [long, short], base)
     found = correlation(equations, beta)
     assert found.rows.tolist() == [6000.0] * 3
     power = np.sum([np.sum(part.residual ** 2, axis=0) for part in residuals(equations, beta)], axis=0)

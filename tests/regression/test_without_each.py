@@ -17,7 +17,7 @@ def test_sums_from_both_ends(blocks: int) -> None:
     robot = Robot.builtin("staubli-tx40")
     model = Model(robot, (RigidBodies(), Viscous()))
     q, dq, ddq, tau = np.random.default_rng(1).normal(size=(4, 600, robot.dof))
-    regression = fold(TorqueEquations.of(model, Samples.of(q, dq, ddq, tau)), blocks=blocks)
+    regression = fold(TorqueEquations.from_model(model, Samples.from_arrays(q, dq, ddq, tau)), blocks=blocks)
     together = regression.without_each()
     assert len(together) == blocks
     for k, found in enumerate(together):
@@ -42,7 +42,7 @@ def test_stacked_sums_from_both_ends(known: bool, ridge: float) -> None:
     robot = Robot.builtin("staubli-tx40")
     model = Model(robot, (RigidBodies(), Viscous(), Offset(ridge=ridge)))
     q, dq, ddq, tau = np.random.default_rng(2).normal(size=(4, 600, robot.dof))
-    regression = fold(TorqueEquations.of(model, Samples.of(q, dq, ddq, tau)), blocks=5)
+    regression = fold(TorqueEquations.from_model(model, Samples.from_arrays(q, dq, ddq, tau)), blocks=5)
     regression = regression.given({"Fv2": (1.0, 0.1)}) if known else regression
     weights = np.linspace(0.5, 2.0, robot.dof)
     for k, found in enumerate(regression.stack_without_each(weights)):

@@ -48,7 +48,7 @@ def simulated(model: LinearModel, theta: Array, seed: int, seconds: float, still
 def report_of(model: LinearModel, logs: list[Samples], others: list[Samples], methods: tuple[str, ...] = ("wls", "ols"),
               **more: object) -> ReportData:
     """Identify from some samples, validate on others, and gather a report."""
-    problem = Problem.of(model, logs, blocks=5)
+    problem = Problem.from_model(model, logs, blocks=5)
     estimate, *beside = [identify(problem, method=method) for method in methods]
     own = reconstruct(estimate, logs)
     validations = tuple(reconstruct(estimate, part) for part in others)
@@ -81,7 +81,7 @@ def lwr() -> ReportData:
     estimate = replace(data.estimate, theta=theta)
     log = simulated(model, theta, 0, 10.0)
     choice = choose_cutoff(model, log)
-    moves = cutoff_dependence(Problem.of(model, logs[0], base=estimate.base, recordings=log), estimate)
+    moves = cutoff_dependence(Problem.from_model(model, logs[0], base=estimate.base, recordings=log), estimate)
     sensed = replace(log, motor_position=log.q + log.tau / 2000.0, sensed_torque=log.tau)
     weight = Payload("link7", nominal=[0.02, 0.0, 0.0, 0.02, 0.0, 0.001, 0.0, 0.0, 0.2, 2.0])
     columns = Model(model.robot, (weight,))

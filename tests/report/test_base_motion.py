@@ -23,7 +23,7 @@ def log() -> Samples:
     q = np.zeros((len(t), 18))
     q[:, 6:] = np.tile([0.0, 0.8, -1.6], 4) + 0.1 * np.sin(t)[:, None]
     turn = Rotation.from_rotvec(np.column_stack([0.1 * np.sin(t), 0.05 * t, t])).as_quat()
-    samples = Samples.of(q, 0.0 * q, 0.0 * q, 0.0 * q, t=t, rate=100.0)
+    samples = Samples.from_arrays(q, 0.0 * q, 0.0 * q, 0.0 * q, t=t, rate=100.0)
     return replace(samples, base_pose=np.column_stack([0.5 * t + 2.0, 0.1 * t, np.full(len(t), 0.31), turn]))
 
 

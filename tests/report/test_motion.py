@@ -91,9 +91,9 @@ def test_preview_moves_through_the_motion(motion: MotionData) -> None:
 
 def test_surroundings_and_distances_are_shown(motion: MotionData) -> None:
     robot = motion.robot
-    space = Workspace.of(robot, planes=[HalfSpace(np.array([0.0, 0.0, 1.0]), -0.5, "floor")], radius=0.02,
+    space = Workspace.from_robot(robot, planes=[HalfSpace(np.array([0.0, 0.0, 1.0]), -0.5, "floor")], radius=0.02,
                      obstacles=[sphere(BASE, [0.5, 0.5, 0.5], 0.1, "<b>lamp</b>")])
-    found = replace(motion.excitation, limits=Limits.of(robot, space=space))
+    found = replace(motion.excitation, limits=Limits.from_robot(robot, space=space))
     data = replace(motion, excitation=found)
     figure = preview.gather(data)["figure"]
     names = [trace["name"] for trace in figure.data]

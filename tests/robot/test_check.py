@@ -16,14 +16,15 @@ from dynid.robot.dh import from_dh
 from dynid.robot.urdf import read_urdf
 
 
-def of(mass: float, com: tuple[float, float, float], moments: tuple[float, float, float]) -> tuple[InertiaProblem, ...]:
+def problems_of(mass: float, com: tuple[float, float, float], moments: tuple[float, float, float]
+                ) -> tuple[InertiaProblem, ...]:
     """Problems of a one-link robot with these numbers about its centre of mass."""
     numbers = ten.from_central(mass, com, np.diag(moments))
     return inertia_problems(from_dh([(0, 0, 0, 0)], inertias=[numbers]))
 
 
 def test_a_good_body_has_none() -> None:
-    assert of(2.0, (0.1, 0, 0), (0.1, 0.2, 0.25)) == ()
+    assert problems_of(2.0, (0.1, 0, 0), (0.1, 0.2, 0.25)) == ()
 
 
 def test_random_bodies_have_none() -> None:
@@ -32,28 +33,28 @@ def test_random_bodies_have_none() -> None:
 
 
 def test_mass() -> None:
-    (problem,) = of(-2.0, (0.1, 0, 0), (0.1, 0.2, 0.25))
+    (problem,) = problems_of(-2.0, (0.1, 0, 0), (0.1, 0.2, 0.25))
     assert (problem.link, problem.kind, problem.violation) == ("link1", "mass", 2.0)
     assert problem.message == "link 'link1' has the negative mass -2 kg"
-    (problem,) = of(0.0, (0, 0, 0), (0, 0, 0))
+    (problem,) = problems_of(0.0, (0, 0, 0), (0, 0, 0))
     assert (problem.kind, problem.violation) == ("mass", 0.0)
-    assert [p.kind for p in of(0.0, (0, 0, 0), (0.1, 0.1, 0.1))] == ["mass", "not-positive-definite"]
+    assert [p.kind for p in problems_of(0.0, (0, 0, 0), (0.1, 0.1, 0.1))] == ["mass", "not-positive-definite"]
 
 
 def test_not_positive_definite() -> None:
-    problems = of(2.0, (0.1, 0.2, 0.3), (-0.05, 0.2, 0.15))
+    problems = problems_of(2.0, (0.1, 0.2, 0.3), (-0.05, 0.2, 0.15))
     assert [p.kind for p in problems] == ["not-positive-definite", "triangle"]
     assert problems[0].violation == pytest.approx(0.05)
     assert "-0.05, 0.15, 0.2" in problems[0].message
-    point = of(2.0, (0.1, 0, 0), (0, 0, 0))
+    point = problems_of(2.0, (0.1, 0, 0), (0, 0, 0))
     assert [p.kind for p in point] == ["not-positive-definite"] and point[0].violation == pytest.approx(0, abs=1e-15)
 
 
 def test_triangle_inequality() -> None:
-    (problem,) = of(2.0, (0, 0, 0.3), (0.1, 0.2, 0.35))
+    (problem,) = problems_of(2.0, (0, 0, 0.3), (0.1, 0.2, 0.35))
     assert problem.kind == "triangle" and problem.violation == pytest.approx(0.05)
     assert "'link1'" in problem.message and "0.05" in problem.message
-    assert of(2.0, (0, 0, 0), (0.1, 0.2, 0.3)) == ()  # a flat plate
+    assert problems_of(2.0, (0, 0, 0), (0.1, 0.2, 0.3)) == ()  # a flat plate
 
 
 def test_missing() -> None:

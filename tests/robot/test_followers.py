@@ -89,10 +89,10 @@ def test_a_log_of_the_free_joints_identifies_what_follows() -> None:
     truth = np.array([0.3 if one.nominal is None else one.nominal for one in model.parameters])
     q, dq, ddq = fourier(3, seconds=20.0)
     tau = model.inverse_dynamics(truth, q, dq, ddq) + 1e-4 * np.random.default_rng(0).normal(size=q.shape)
-    found = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0)), method="wls")
+    found = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=200.0)), method="wls")
     assert np.all(np.abs(found.values - base_parameters(model).reduce(truth)) < 5 * found.std)
     assert any(name.endswith(("4", "4R", "5", "5R", "6", "6R")) for name in found.names)
-    full = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=200.0)), method="pc-wls")
+    full = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=200.0)), method="pc-wls")
     np.testing.assert_allclose(full.predict(q, dq, ddq), tau, atol=2e-3)
 
 

@@ -14,7 +14,7 @@ from dynid.floating.facts import symmetry
 from dynid.model import Model
 from dynid.robot import Robot
 from dynid.robot.free_base import frame_names
-from dynid.runs.loading import facts_of
+from dynid.runs.loading import stated_facts
 from dynid.runs.settings import FloatingSettings
 
 TREE = """
@@ -91,15 +91,15 @@ def test_a_robot_file_states_its_symmetry(tmp_path: Path) -> None:
     file.write_text(LEGS)
     model = Model(Robot.load(file))
     by_name = symmetry(model, {"left_thigh": "right_thigh"}, std=0.01)
-    [found] = facts_of(model, FloatingSettings())
+    [found] = stated_facts(model, FloatingSettings())
     assert np.array_equal(found[0], by_name[0]) and np.array_equal(found[1], by_name[1])
-    assert facts_of(model, FloatingSettings(symmetry=False)) == []
+    assert stated_facts(model, FloatingSettings(symmetry=False)) == []
     file.write_text(LEGS + 'std = 0.04\npairs = {left_thigh = "right_thigh"}\n')
-    [looser] = facts_of(Model(Robot.load(file)), FloatingSettings())
+    [looser] = stated_facts(Model(Robot.load(file)), FloatingSettings())
     assert np.allclose(4.0 * looser[0], found[0])
-    [tighter] = facts_of(Model(Robot.load(file)), FloatingSettings(symmetry_std=0.02))
+    [tighter] = stated_facts(Model(Robot.load(file)), FloatingSettings(symmetry_std=0.02))
     assert np.allclose(2.0 * tighter[0], found[0])
-    assert facts_of(Model(Robot.load(quadruped())), FloatingSettings()) == []
+    assert stated_facts(Model(Robot.load(quadruped())), FloatingSettings()) == []
 
 
 @pytest.mark.parametrize(("text", "code"), [

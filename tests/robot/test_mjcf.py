@@ -15,7 +15,7 @@ from refusals import refused
 
 from dynid import dynamics
 from dynid.arrays import Array
-from dynid.dynamics.following import chain_of, closes, random_postures, tree_motion
+from dynid.dynamics.following import closed_chain, closes, random_postures, tree_motion
 from dynid.errors import RobotError
 from dynid.robot import Robot
 from dynid.robot.mjcf import read_mjcf
@@ -139,7 +139,7 @@ def check_chain(text: str, tolerance: float = 1e-9) -> Robot:
     followers = robot.followers
     assert followers is not None
     rng = np.random.default_rng(4)
-    begin = chain_of(robot).begin[:robot.dof]
+    begin = closed_chain(robot).begin[:robot.dof]
     q = begin + 0.3 * (random_postures(robot, 30, rng) - begin)
     q = q[closes(robot, q)][:10]
     assert len(q) == 10
@@ -162,7 +162,7 @@ def test_closed_chains_are_written_and_read_again(name: str) -> None:
     assert len(order) == robot.dof
     assert {(one.name, one.kind) for one in again.followers.loops.closures} == {
         (one.name, one.kind) for one in robot.followers.loops.closures}
-    begin = chain_of(robot).begin[:robot.dof]
+    begin = closed_chain(robot).begin[:robot.dof]
     q, (dq, ddq) = begin + np.zeros((5, robot.dof)), np.random.default_rng(0).normal(size=(2, 5, robot.dof))
     theirs = dynamics.inverse_dynamics(robot, None, q, dq, ddq)
     found = dynamics.inverse_dynamics(again, None, q[:, order], dq[:, order], ddq[:, order])

@@ -111,7 +111,7 @@ def test_a_delta_is_identified_from_its_motors_alone(method: str) -> None:
                                                  + k * np.pi / 2) * np.array([1.0, 1.3, 0.8]) ** k
                       for size, speed in parts) for k in range(3))
     tau = model.inverse_dynamics(truth, q, dq, ddq) + 0.01 * np.random.default_rng(1).normal(size=q.shape)
-    found = identify(Problem.of(model, Samples.of(q, dq, ddq, tau, rate=500.0)), method=method)
+    found = identify(Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=500.0)), method=method)
     other = np.roll(q, 1, axis=1), np.roll(dq, 1, axis=1), np.roll(ddq, 1, axis=1)
     true = model.inverse_dynamics(truth, *other)
     assert np.linalg.norm(found.predict(*other) - true) < 0.01 * np.linalg.norm(true)

@@ -7,7 +7,7 @@ from refusals import refused
 
 from dynid.errors import DynidError
 from dynid.runs import RunSettings
-from dynid.runs.arguments import assign, kind_of, merged, run_settings
+from dynid.runs.arguments import assign, merged, run_settings, source_kind
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("source", "kind"), [("run.toml", "settings"), ("own.toml", "robot"), ("arm3r", "robot"),
                                               ("some.urdf", "robot"), ("one.csv", "log"), ("two.csv", "robot")])
 def test_what_a_source_is(folder, source, kind):
-    assert kind_of(source) == kind
+    assert source_kind(source) == kind
 
 
 def test_a_table_goes_over_the_table_and_none_over_nothing():

@@ -28,7 +28,7 @@ def settings(tmp_path):
 
 
 def test_code_lies_beside_the_urdf_and_says_the_same(settings, tmp_path):
-    found, folder = run(RunSettings.of(settings)), tmp_path / "out"
+    found, folder = run(RunSettings.from_values(settings)), tmp_path / "out"
     written = save(found, folder, report=False)
     assert {"robot", "code_c", "code_python"} <= set(written)
     assert {"robot.urdf", "one_arm.h", "one_arm.py"} <= set(manifest(folder))
@@ -48,9 +48,9 @@ def test_code_lies_beside_the_urdf_and_says_the_same(settings, tmp_path):
 
 
 def test_old_code_goes_with_its_result_and_files_of_the_users_stay(settings, tmp_path):
-    found, folder = run(RunSettings.of(settings)), tmp_path / "out"
+    found, folder = run(RunSettings.from_values(settings)), tmp_path / "out"
     save(found, folder, report=False)
-    plain = run(RunSettings.of({**settings, "output": {}}))
+    plain = run(RunSettings.from_values({**settings, "output": {}}))
     assert "code_c" not in save(plain, folder, force=True, report=False)
     assert not (folder / "one_arm.h").exists()
     (folder / "one_arm.h").write_text("mine")
@@ -73,7 +73,7 @@ def test_from_the_command_line(settings, tmp_path, capfd, monkeypatch):
 
 def test_unknown_languages_are_refused_before_the_work(settings):
     with refused(DynidError, "wrong-setting", "output.code", "'julia'"):
-        RunSettings.of({**settings, "output": {"code": ["fortran"]}})
+        RunSettings.from_values({**settings, "output": {"code": ["fortran"]}})
 
 
 def test_a_result_without_code_does_not_load_the_generator():

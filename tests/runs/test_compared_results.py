@@ -46,9 +46,9 @@ def desk(tmp_path_factory) -> Path:
     for name, log, more in (("one", "one", {}), ("two", "two", {}), ("loaded", "loaded", {}),
                             ("controller", "one", {"commanded": True})):
         settings = {**QUICK, "log": {**TABLE, **more}, "logs": [str(folder / f"{log}.npz")]}
-        save(run(RunSettings.of(settings)), folder / name, report=False)
+        save(run(RunSettings.from_values(settings)), folder / name, report=False)
     plain = {**QUICK, "model": {"friction": ["viscous"]}, "log": TABLE, "logs": [str(folder / "two.npz")]}
-    save(run(RunSettings.of(plain)), folder / "plain", report=False)
+    save(run(RunSettings.from_values(plain)), folder / "plain", report=False)
     return folder
 
 
@@ -103,7 +103,7 @@ def test_another_model_is_brought_to_common_ground(desk):
 def test_rotors_that_one_model_lacks_stand_in_the_same_sums(desk, tmp_path):
     settings = {**QUICK, "log": TABLE, "logs": [str(desk / "two.npz")],
                 "model": {"friction": ["viscous", "coulomb", "offset"], "rotor": True}}
-    save(run(RunSettings.of(settings)), tmp_path / "rotor", report=False)
+    save(run(RunSettings.from_values(settings)), tmp_path / "rotor", report=False)
     found = compare_results(str(desk / "one"), str(tmp_path / "rotor")).comparison
     base = load(tmp_path / "rotor")[0].base
     assert "Ia1" in base.expressions[0]
@@ -139,7 +139,7 @@ def test_by_command(desk, capsys, tmp_path):
 
 def test_another_robot_is_refused(desk, capsys, tmp_path):
     settings = {**QUICK, "robot": "kuka-lwr4", "log": TABLE, "logs": [str(desk / "two.npz")]}
-    save(run(RunSettings.of(settings)), tmp_path / "lwr", report=False)
+    save(run(RunSettings.from_values(settings)), tmp_path / "lwr", report=False)
     code, _, err = _call(capsys, "compare", desk / "one", tmp_path / "lwr")
     assert code == 2
     assert "different robots, 'kuka-iiwa14' and 'kuka-lwr4'" in " ".join(err.split())

@@ -31,8 +31,8 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def settings(log: Path, **more: object) -> RunSettings:
-    return RunSettings.of({"robot": "arm3r", "logs": [str(log)], "model": {"friction": ["viscous"]},
-                           "simulation": {"run": False}, **more})
+    return RunSettings.from_values({"robot": "arm3r", "logs": [str(log)], "model": {"friction": ["viscous"]},
+                                    "simulation": {"run": False}, **more})
 
 
 def test_each_method_has_its_own_options(log: Path) -> None:

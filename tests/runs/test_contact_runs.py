@@ -29,7 +29,7 @@ def desk(tmp_path_factory) -> Path:
     logs = {"free": free, "pushed": pushed, "still": replace(free, q=np.full_like(free.q, 0.3)), "six": six}
     for name, log in logs.items():
         write_csv(log, folder / f"{name}.csv")
-    found = run(RunSettings.of({**QUICK, "logs": [str(folder / "free.csv")]}))
+    found = run(RunSettings.from_values({**QUICK, "logs": [str(folder / "free.csv")]}))
     save(found, folder / "out", report=False)
     bare = found.estimate.with_covariance(np.zeros_like(found.estimate.covariance))
     save(replace(found, estimate=bare), folder / "bare", report=False)

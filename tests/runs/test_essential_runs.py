@@ -32,7 +32,7 @@ def settings(tmp_path: Path) -> dict[str, object]:
 
 
 def test_a_run_leaves_out_what_is_not_there_and_says_so(settings: dict[str, object], tmp_path: Path) -> None:
-    found, folder = run(RunSettings.of(settings)), tmp_path / "out"
+    found, folder = run(RunSettings.from_values(settings)), tmp_path / "out"
     assert found.essential is not None
     gone = {one.name for one in found.essential.removed}
     assert {"Fc1", "Fo1"} <= gone and "Fv1" in found.estimate.names and not gone & set(found.estimate.names)
@@ -58,7 +58,7 @@ def test_every_rule_at_the_command_line(settings: dict[str, object], tmp_path: P
                                         capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "run.toml"
     plain = {key: value for key, value in settings.items() if key not in ("essential", "output")}
-    file.write_text(RunSettings.of(plain).as_toml())
+    file.write_text(RunSettings.from_values(plain).as_toml())
     with pytest.raises(SystemExit) as end:
         main(["identify", str(file), "--essential", rule, "--json"])
     assert end.value.code in (0, None)
@@ -69,7 +69,7 @@ def test_every_rule_at_the_command_line(settings: dict[str, object], tmp_path: P
 def test_an_unknown_rule_is_a_sentence(settings: dict[str, object], tmp_path: Path,
                                        capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "run.toml"
-    file.write_text(RunSettings.of({**settings, "essential": None}).as_toml())
+    file.write_text(RunSettings.from_values({**settings, "essential": None}).as_toml())
     with pytest.raises(SystemExit) as end:
         main(["identify", str(file), "--essential", "size"])
     assert end.value.code == 2

@@ -34,8 +34,8 @@ def sideways(tmp_path):
 
 
 def test_a_run_estimates_the_direction_of_gravity(sideways):
-    settings = RunSettings.of({"robot": "arm3r", "logs": [sideways], "gravity": "estimate",
-                               "method": "wls", "simulation": {"run": False}})
+    settings = RunSettings.from_values({"robot": "arm3r", "logs": [sideways], "gravity": "estimate",
+                                        "method": "wls", "simulation": {"run": False}})
     found = run(settings)
     assert found.mounting is not None
     assert np.allclose(found.mounting.vector, (9.81, 0.0, 0.0), atol=0.2) and np.all(found.mounting.std < 1.0)
@@ -47,7 +47,7 @@ def test_a_run_estimates_the_direction_of_gravity(sideways):
 
 
 def test_without_it_the_verdict_names_the_mounting(sideways):
-    found = run(RunSettings.of({"robot": "arm3r", "logs": [sideways], "method": "wls",
+    found = run(RunSettings.from_values({"robot": "arm3r", "logs": [sideways], "method": "wls",
                                "simulation": {"run": False}}))
     codes = {one.code: one for one in found.verdict.findings}
     assert codes["gravity-direction"].evidence["gravity"] == pytest.approx((9.81, 0.0, 0.0), abs=0.3)

@@ -28,9 +28,10 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def settings_of(logs: tuple[Path, Path], **prepare: object) -> RunSettings:
-    return RunSettings.of({"robot": "arm3r", "logs": [str(logs[0])], "validate_on": [str(logs[1])], "method": "wls",
-                           "model": {"friction": ["viscous", "coulomb", "offset"]}, "simulation": {"run": False},
-                           "prepare": prepare})
+    return RunSettings.from_values({"robot": "arm3r", "logs": [str(logs[0])], "validate_on": [str(logs[1])],
+                                    "method": "wls",
+                                    "model": {"friction": ["viscous", "coulomb", "offset"]},
+                                    "simulation": {"run": False}, "prepare": prepare})
 
 
 @pytest.fixture(scope="module")

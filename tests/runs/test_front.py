@@ -24,7 +24,7 @@ def found(tmp_path_factory):
 
 def test_paths_give_what_a_run_gives(found):
     folder, run = found
-    again = dynid.run(dynid.RunSettings.of({**one_arm.written(folder), "method": "auto"}))
+    again = dynid.run(dynid.RunSettings.from_values({**one_arm.written(folder), "method": "auto"}))
     assert isinstance(run, Run) and run.estimate.method == again.estimate.method
     np.testing.assert_array_equal(run.estimate.values, again.estimate.values)
     assert run.verdict.grade == again.verdict.grade
@@ -113,14 +113,14 @@ def test_an_argument_of_another_type_is_one_sentence_with_a_call_that_works(call
     model = dynid.Model(robot, dynid.make_terms(robot, friction="viscous,coulomb"))
     assert {"Fv1", "Fc1"} <= {item.name for item in model.parameters}
     q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
-    samples = dynid.Samples.of(q, dq, ddq, q, rate=100.0)
+    samples = dynid.Samples.from_arrays(q, dq, ddq, q, rate=100.0)
     with refused(dynid.ModelError, "wrong-type", "call "):
         call(robot, samples, dynid.identify(model, samples, method="ols"))
 
 
 def test_a_misspelt_name_is_answered_with_the_similar_one_and_a_strange_one_with_the_list(tmp_path, monkeypatch):
     robot = dynid.Robot.load("arm3r")
-    samples = dynid.Samples.of(*np.random.default_rng(0).normal(size=(4, 200, 3)), rate=100.0)
+    samples = dynid.Samples.from_arrays(*np.random.default_rng(0).normal(size=(4, 200, 3)), rate=100.0)
     with refused(dynid.ModelError, "unknown-method", "'wsl'; did you mean 'wls'?"):
         dynid.identify(dynid.Model(robot), samples, method="wsl")
     with refused(dynid.ModelError, "unknown-method", "there are auto, ols, wls"):

@@ -24,7 +24,7 @@ from dynid.studio.tasks.live import watcher
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunSettings, Robot, Recording]:
     folder = write_arm(tmp_path_factory.mktemp("arm"))
-    settings = RunSettings.of({"robot": str(folder / "arm.toml"), "logs": [str(folder / "uneven.csv")]})
+    settings = RunSettings.from_values({"robot": str(folder / "arm.toml"), "logs": [str(folder / "uneven.csv")]})
     robot = Robot.load(settings.robot)
     return settings, robot, next(iter(read_logs(settings.logs, settings, robot)))
 
@@ -70,7 +70,7 @@ def test_a_stream_longer_than_its_excerpt_keeps_the_data_after_the_choice(
 def test_a_result_as_prior_brings_its_model(case: tuple[RunSettings, Robot, Recording]) -> None:
     settings, robot, log = case
     named = settings.model_copy(update={"model": settings.model.model_copy(update={"friction": ("viscous",)})})
-    prior = identify(Problem.of(make_model(named, robot), prepare(log, cutoff=8.0)), method="wls")
+    prior = identify(Problem.from_model(make_model(named, robot), prepare(log, cutoff=8.0)), method="wls")
     live = fed(LiveModel(settings, robot, LiveOptions(prior=prior)), log)
     live.finish()
     assert live.online.base.names == prior.base.names and live.online.events == ()
@@ -93,8 +93,8 @@ def watched(machine: Arm, log: Recording, rest: float = 20.0) -> LiveModel:
     whole = replace(log, t=np.concatenate([np.arange(count) / log.rate, log.t + rest]),
                     q=np.vstack([still, log.q]) + 1e-5 * rng.normal(size=(count + len(log), 7)),
                     tau=np.vstack([holding + 0.3 * rng.normal(size=holding.shape), log.tau]))
-    settings = RunSettings.of({"robot": "kuka-iiwa14", "logs": ["-"],
-                               "model": {"friction": ["viscous", "coulomb", "offset"]}})
+    settings = RunSettings.from_values({"robot": "kuka-iiwa14", "logs": ["-"],
+                                        "model": {"friction": ["viscous", "coulomb", "offset"]}})
     live = fed(LiveModel(settings, machine.model.robot, LiveOptions()), whole)
     live.finish()
     return live

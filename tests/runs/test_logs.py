@@ -48,14 +48,14 @@ def plain(path: Path, phase: float) -> Path:
 
 
 def settings(**given: Any) -> RunSettings:
-    return RunSettings.of({"robot": "scara2", "method": "ols", "simulation": NO_SIMULATION, "prepare": {"cutoff": 30.0},
-                           **given}, "run.toml")
+    return RunSettings.from_values({"robot": "scara2", "method": "ols", "simulation": NO_SIMULATION,
+                                    "prepare": {"cutoff": 30.0}, **given}, "run.toml")
 
 
 def recordings(chosen: RunSettings, which: str = "logs") -> list[Any]:
     robot = make_robot(chosen)
     return [recording for recording, _ in prepared(getattr(chosen, which), chosen, robot,
-                                                   Preparation.of(chosen.prepare))]
+                                                   Preparation.from_settings(chosen.prepare))]
 
 
 def test_each_log_in_its_own_format(tmp_path: Path) -> None:

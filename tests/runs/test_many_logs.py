@@ -53,7 +53,7 @@ def plain(result: Run) -> str:
 
 
 def settings(folder: Path, **more: Any) -> RunSettings:
-    return RunSettings.of({"robot": "arm3r", "logs": [str(folder)], "simulation": {"run": False}, **more})
+    return RunSettings.from_values({"robot": "arm3r", "logs": [str(folder)], "simulation": {"run": False}, **more})
 
 
 @pytest.mark.parametrize("method", ["wls", pytest.param("auto", marks=pytest.mark.slow)])

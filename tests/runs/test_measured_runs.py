@@ -30,14 +30,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model = Model(robot, make_terms(robot))
         theta = model.parameters.nominal
         machine = VirtualRobot(model, theta, ComputedTorque(model, theta, 900.0, 60.0), smooth="stick")
-        write_csv(machine.record(Reference.of(q[:, None], rate=500.0)), folder / f"{name}.csv")
+        write_csv(machine.record(Reference.from_arrays(q[:, None], rate=500.0)), folder / f"{name}.csv")
     return folder
 
 
 def found(folder: Path, name: str, **changes: object) -> Run:
-    return run(RunSettings.of({"robot": str(folder / f"{name}.toml"), "logs": [str(folder / f"{name}.csv")],
-                               "method": "wls", "simulation": {"run": False}, "prepare": {"cutoff": 15.0}, **changes},
-                              "test"))
+    return run(RunSettings.from_values({"robot": str(folder / f"{name}.toml"), "logs": [str(folder / f"{name}.csv")],
+                                        "method": "wls", "simulation": {"run": False}, "prepare": {"cutoff": 15.0},
+                                        **changes},
+                                       "test"))
 
 
 def test_the_same_result_from_either_encoder(folder: Path) -> None:

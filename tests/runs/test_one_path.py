@@ -83,7 +83,7 @@ def closed_chain(folder: Path) -> dict[str, Any]:
     assert theta is not None
     q: Array = 1.7 + sum(0.18 * np.sin(2 * np.pi * f * t + k) for k, f in enumerate((0.3, 0.71, 1.3, 2.1)))
     machine = VirtualRobot(model, theta, ComputedTorque(model, theta, 900.0, 60.0), smooth="stick", torque_noise=0.01)
-    write_csv(machine.record(Reference.of(q[:, None], rate=250.0)), folder / "bars.csv")
+    write_csv(machine.record(Reference.from_arrays(q[:, None], rate=250.0)), folder / "bars.csv")
     return {"robot": "four-bar", "logs": ["bars.csv"], "method": "wls"}
 
 

@@ -119,5 +119,5 @@ def test_what_is_wrong_with_it_is_said(tmp_path: Path, text: str | None, match: 
     if text is not None:
         (tmp_path / "own.py").write_text(text)
     with refused(*match):
-        make_model(RunSettings.of({"robot": "arm3r", "logs": ["log.csv"],
-                                   "model": {"python": str(tmp_path / "own.py")}}, trust=True))
+        make_model(RunSettings.from_values({"robot": "arm3r", "logs": ["log.csv"],
+                                            "model": {"python": str(tmp_path / "own.py")}}, trust=True))

@@ -21,7 +21,7 @@ from dynid.runs.payload_result import PayloadOptions, find_payload, save_payload
 from dynid.runs.results import save
 
 TRUE = np.array([13.0, 14.5, 9.0, 9.5, 7.2, 6.1, 5.0])
-KNOWN = KnownLoad.of(FRAME, 3.0, (0.0, 0.0, 0.03), 0.004 * np.eye(3))
+KNOWN = KnownLoad.from_mass(FRAME, 3.0, (0.0, 0.0, 0.03), 0.004 * np.eye(3))
 QUICK = {"robot": "kuka-iiwa14", "method": "wls", "model": {"friction": ["viscous", "coulomb", "offset"]},
          "prepare": {"cutoff": 8.0}, "simulation": {"run": False}}
 
@@ -36,7 +36,7 @@ def desk(tmp_path_factory) -> Path:
         write_csv(log, folder / f"{name}.csv")
         _write_currents(log, folder / f"{name}_currents.npz")
     write_csv(replace(logs["load"], q=np.full_like(logs["load"].q, 0.3)), folder / "still.csv")
-    save(run(RunSettings.of({**QUICK, "logs": [str(folder / "without.csv")]})), folder / "out", report=False)
+    save(run(RunSettings.from_values({**QUICK, "logs": [str(folder / "without.csv")]})), folder / "out", report=False)
     return folder
 
 
@@ -79,7 +79,7 @@ def test_a_load_that_should_not_be_typed_in_is_not_offered(desk, tmp_path):
 def test_a_run_file_with_a_payload(desk):
     settings = {**QUICK, "payloads": {"gripper": {"frame": FRAME}}, "logs": [
         str(desk / "without.csv"), {"file": str(desk / "load.csv"), "payload": "gripper"}]}
-    found = run(RunSettings.of(settings))
+    found = run(RunSettings.from_values(settings))
     (gripper,) = found.payloads
     assert gripper.label == "gripper"
     assert abs(gripper.mass - MASS) < 3 * gripper.mass_std
@@ -87,7 +87,7 @@ def test_a_run_file_with_a_payload(desk):
     for wrong, words in (({**settings, "payloads": {}}, ("wrong-setting", "gripper")),
                          ({**settings, "logs": settings["logs"][1:]}, ("wrong-setting", "payload"))):
         with refused(DynidError, *words):
-            RunSettings.of(wrong)
+            RunSettings.from_values(wrong)
 
 
 def test_drive_gains_with_a_known_load_in_a_run_file(desk):
@@ -97,7 +97,7 @@ def test_drive_gains_with_a_known_load_in_a_run_file(desk):
                 "logs": [str(desk / "without_currents.npz"),
                          {"file": str(desk / "known_currents.npz"), "payload": "weight"},
                          {"file": str(desk / "load_currents.npz"), "payload": "gripper"}]}
-    found = run(RunSettings.of(settings))
+    found = run(RunSettings.from_values(settings))
     gripper = next(one for one in found.payloads if one.label == "gripper")
     assert abs(gripper.mass / MASS - 1.0) < 0.035
     assert abs(gripper.mass - MASS) < 3 * gripper.mass_std
@@ -105,20 +105,20 @@ def test_drive_gains_with_a_known_load_in_a_run_file(desk):
     assert gains["joint2"] == pytest.approx(14.5, rel=0.03)
     assert found.settings.log["unmeasured"] == ["joint1", "joint7"]
     with refused(DynidError, "no-known-load"):
-        run(RunSettings.of({**settings, "payloads": {"weight": {}, "gripper": {}}}))
+        run(RunSettings.from_values({**settings, "payloads": {"weight": {}, "gripper": {}}}))
 
 
 def test_drive_gains_from_the_log_in_a_run_file(desk):
     log = {**CURRENTS, "drive_gain": "from-log", "target_torque": "target_moment", "target_current": "target_current"}
-    found = run(RunSettings.of({**QUICK, "log": log, "payloads": {"gripper": {"frame": FRAME}}, "logs": [
+    found = run(RunSettings.from_values({**QUICK, "log": log, "payloads": {"gripper": {"frame": FRAME}}, "logs": [
         str(desk / "without_currents.npz"), {"file": str(desk / "load_currents.npz"), "payload": "gripper"}]}))
     (gripper,) = found.payloads
     assert abs(gripper.mass / MASS - 1.0) < 0.035
     assert gripper.gain_std.max() < 0.05
     assert found.settings.log["drive_gain"]["joint4"] == pytest.approx(9.5, rel=0.02)  # one set for all logs
     with refused(RecordingError, "no-targets"):
-        run(RunSettings.of({**QUICK, "log": {**CURRENTS, "drive_gain": "from-log"},
-                            "logs": [str(desk / "without_currents.npz")]}))
+        run(RunSettings.from_values({**QUICK, "log": {**CURRENTS, "drive_gain": "from-log"},
+                                     "logs": [str(desk / "without_currents.npz")]}))
 
 
 def _call(capsys, *arguments: object) -> tuple[int, str, str]:

@@ -31,8 +31,8 @@ def known_type() -> tuple[Fleet, Estimate]:
     fleet, rng = Fleet.of_arms(), np.random.default_rng(3)
     robots = fleet.robots([[fleet.log(fleet.own(rng), 10.0, 100 * k + i, f"robot {k}") for i in range(2)]
                            for k in range(12)])
-    total = Regression.of(fleet.base, [one.regression.joined(1).blocks[0] for one in robots],
-                          robots[0].regression.joints)
+    total = Regression.from_blocks(fleet.base, [one.regression.joined(1).blocks[0] for one in robots],
+                                   robots[0].regression.joints)
     return fleet, type_estimate(pool(robots), fleet.model, total)
 
 
@@ -40,8 +40,8 @@ def problem(fleet: Fleet, theta: Array, seconds: float, seed: int) -> Problem:
     rng = np.random.default_rng(seed)
     q, dq, ddq = fourier(3, seconds=seconds, seed=seed, rate=RATE, period=max(2.0, min(seconds, 10.0)))
     tau = fleet.model.inverse_dynamics(theta, q, dq, ddq)
-    samples = Samples.of(q, dq, ddq, tau + low_passed(rng, tau.shape, fleet.noise, 10.0, RATE), rate=RATE)
-    return Problem.of(fleet.model, samples, base=fleet.base)
+    samples = Samples.from_arrays(q, dq, ddq, tau + low_passed(rng, tau.shape, fleet.noise, 10.0, RATE), rate=RATE)
+    return Problem.from_model(fleet.model, samples, base=fleet.base)
 
 
 def test_new_robots_are_no_worse_than_alone(known_type: tuple[Fleet, Estimate]) -> None:
@@ -89,20 +89,21 @@ def test_a_run_takes_the_folder_of_a_fleet(tmp_path: Path) -> None:
         for i in range(2):
             write(tmp_path / "logs" / f"robot=R{k}" / f"{i}.npz", theta, 4.0, 10 * k + i)
     table = {"robot": "arm3r", "logs": [str(tmp_path / "logs")], "prepare": {"cutoff": 20.0}}
-    save_fleet(run_fleet(FleetSettings.of(table), FleetOptions(tmp_path / "fleet" / FOLDS)), tmp_path / "fleet")
+    save_fleet(run_fleet(FleetSettings.from_values(table), FleetOptions(tmp_path / "fleet" / FOLDS)),
+               tmp_path / "fleet")
     new = fleet.own(rng)
     write(tmp_path / "new.npz", new, 2.0, 99)
     settings = {"robot": "arm3r", "logs": [str(tmp_path / "new.npz")], "prepare": {"cutoff": 20.0}, "method": "wls",
                 "simulation": {"run": False}}
-    with_fleet = RunSettings.of({**settings, "prior": str(tmp_path / "fleet")})
+    with_fleet = RunSettings.from_values({**settings, "prior": str(tmp_path / "fleet")})
     found = run(with_fleet)
     assert found.notes[0].startswith("the prior is used") and found.settings.prior == str(tmp_path / "fleet")
     folded = run(with_fleet, workers=Workers(2))
-    alone = run(RunSettings.of({**settings, "model": found.settings.model.model_dump(mode="json", exclude_none=True,
-                                                                                      exclude_defaults=True)}))
+    model = found.settings.model.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    alone = run(RunSettings.from_values({**settings, "model": model}))
     errors = [fleet.new_errors_of(one.estimate, new) for one in (alone, found, folded)]
     assert errors[1] < errors[0] and errors[2] < errors[0] and folded.notes
     with refused(DynidError, "bad-call", "'pc-wls'"):
-        run(RunSettings.of({**settings, "prior": str(tmp_path / "fleet"), "method": "pc-wls"}))
+        run(RunSettings.from_values({**settings, "prior": str(tmp_path / "fleet"), "method": "pc-wls"}))
     with refused(DynidError, "no-result", "manifest.json"):
-        run(RunSettings.of({**settings, "prior": str(tmp_path)}))
+        run(RunSettings.from_values({**settings, "prior": str(tmp_path)}))

@@ -22,7 +22,7 @@ from dynid.runs.results import load, save
 
 @pytest.fixture
 def settings(tmp_path):
-    return RunSettings.of(one_arm.written(tmp_path, "robot.urdf"))
+    return RunSettings.from_values(one_arm.written(tmp_path, "robot.urdf"))
 
 
 def test_the_copy_predicts_what_the_result_predicts(settings, tmp_path):
@@ -86,7 +86,7 @@ def simulate_arm():
     q, dq, ddq = rng.uniform(-1.0, 1.0, size=(3, 60, 3))
     tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     tau += 0.5 * np.abs(tau).mean() * rng.normal(size=tau.shape)
-    problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=100.0))
+    problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=100.0))
     return problem, identify(problem, method="wls")
 
 
@@ -99,8 +99,8 @@ def test_a_robot_that_is_not_a_urdf_is_written_as_mjcf(tmp_path):
     motion = np.sin(phase), speed * np.cos(phase), -speed ** 2 * np.sin(phase)
     tau = model.inverse_dynamics(model.parameters.nominal, *motion)
     write_npz(Recording(t, motion[0], tau, joints=model.robot.joint_names), tmp_path / "log.npz")
-    found = run(RunSettings.of({"robot": "arm3r", "logs": [str(tmp_path / "log.npz")], "method": "wls",
-                                "model": {"friction": ["none"]}, "simulation": {"run": False}}))
+    found = run(RunSettings.from_values({"robot": "arm3r", "logs": [str(tmp_path / "log.npz")], "method": "wls",
+                                         "model": {"friction": ["none"]}, "simulation": {"run": False}}))
     written = save(found, tmp_path / "out", report=False)
     assert written["robot"].endswith("robot.xml")
     loaded = mujoco.MjModel.from_xml_path(written["robot"])

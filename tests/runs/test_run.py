@@ -194,7 +194,7 @@ def test_a_motion_of_one_joint_says_what_is_missing(settings, tmp_path):
     assert not known["Fv1"] and not known["Fc2"] and known["Fc3"]
     still = [one.joints for one in found.verdict.findings if one.code == "joint-at-rest"]
     assert still == [ROBOT.joint_names[:2]]
-    assert "Fv1" in [name for one in found.verdict.of("not-excited") for name in one.parameters]
+    assert "Fv1" in [name for one in found.verdict.of_kind("not-excited") for name in one.parameters]
 
 
 # -- settings ----------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def test_missing_files_and_unknown_names(tmp_path):
                             ({"model": {"friction": ["sticky"]}},
                              (ModelError, "bad-model", "'sticky'"))):
         with refused(*message):
-            run(RunSettings.of({**base, **change}))
+            run(RunSettings.from_values({**base, **change}))
 
 
 def test_an_unknown_method_or_option_lists_what_there_is(settings):

@@ -35,7 +35,7 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def passes_of(log: Path, **settings: Any) -> Passes:
     with counted_passes() as passes:
-        run(RunSettings.of({"robot": "arm3r", "logs": [str(log)], **settings}))
+        run(RunSettings.from_values({"robot": "arm3r", "logs": [str(log)], **settings}))
     return passes
 
 

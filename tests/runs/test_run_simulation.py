@@ -37,7 +37,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> RunSettings:
     folder = tmp_path_factory.mktemp("logs")
     t = np.arange(8000) / 1000.0
     for name, speeds in (("one.csv", (1.5, 2.2)), ("two.csv", (1.1, 1.9))):
-        path = Reference.of(np.sin(t[:, None] * np.array(speeds)) ** 2, rate=1000.0)
+        path = Reference.from_arrays(np.sin(t[:, None] * np.array(speeds)) ** 2, rate=1000.0)
         machine = VirtualRobot(MODEL, TRUTH, PD(**GAINS), encoder=COUNT)
         write_csv(machine.record(path), folder / name)
     return RunSettings(robot="scara2", logs=(str(folder / "one.csv"),), validate_on=(str(folder / "two.csv"),),
@@ -105,7 +105,8 @@ def test_a_log_in_files_is_simulated_as_one_in_memory(settings: RunSettings) -> 
                                                   (float("nan"), "number"), ("long", "number")])
 def test_a_horizon_that_is_no_time_is_refused(horizon: object, message: str) -> None:
     with refused(DynidError, "wrong-setting", "'simulation.horizon'") as problem:
-        RunSettings.of({"robot": "scara2", "logs": ["one.csv"], "simulation": {"horizon": horizon}}, "run.toml")
+        RunSettings.from_values({"robot": "scara2", "logs": ["one.csv"], "simulation": {"horizon": horizon}},
+                                "run.toml")
     assert message in str(problem.value)
 
 

@@ -29,12 +29,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, dict[str, Any]
     path = np.column_stack([0.4 * np.sin(0.9 * t) + 0.2 * np.sin(1.9 * t),
                             0.5 * np.sin(1.3 * t) + 0.3 * np.sin(2.7 * t)])
     machine = VirtualRobot(model, theta, Poles([20.0, 30.0]), encoder=2 * np.pi / 400000, torque_noise=[0.05, 0.005])
-    log = machine.record(Reference.of(path, rate=200.0), seed=1)
+    log = machine.record(Reference.from_arrays(path, rate=200.0), seed=1)
     log = replace(log, target_torque=1.02 * log.tau, external_torque=0.1 * np.ones_like(log.tau))
     write_csv(log, folder / "log.csv")
-    settings = RunSettings.of({"robot": "scara2", "logs": [str(folder / "log.csv")], "method": "iv",
-                               "model": {"friction": ["viscous", "coulomb"]},
-                               "controller": {"kind": "poles", "omega": [20.0, 30.0]}})
+    settings = RunSettings.from_values({"robot": "scara2", "logs": [str(folder / "log.csv")], "method": "iv",
+                                        "model": {"friction": ["viscous", "coulomb"]},
+                                        "controller": {"kind": "poles", "omega": [20.0, 30.0]}})
     result = run(settings)
     save(result, folder / "out")
     return result, facts(result), folder / "out"

@@ -49,9 +49,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def settings_of(logs: tuple[Path, ...], method: str = "wls", **rest: object) -> RunSettings:
-    return RunSettings.of({"robot": "arm3r", "logs": [str(path) for path in logs], "method": method,
-                           "model": ModelSettings(friction=FRICTION).model_dump(), "simulation": {"run": False},
-                           **rest})
+    return RunSettings.from_values({"robot": "arm3r", "logs": [str(path) for path in logs], "method": method,
+                                    "model": ModelSettings(friction=FRICTION).model_dump(),
+                                    "simulation": {"run": False}, **rest})
 
 
 @pytest.mark.parametrize("method", METHODS)

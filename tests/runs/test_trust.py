@@ -103,7 +103,7 @@ def test_in_python_trust_is_said_by_a_keyword(made: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(made)
     values = {"robot": "arm3r", "logs": [LOG], "model": {"python": f"{RESULT}/evil.py", "friction": ["viscous"]}}
     for call in (lambda: load(RESULT), lambda: make_model(RunSettings.load("run.toml")),
-                 lambda: make_model(RunSettings.of(values)),
+                 lambda: make_model(RunSettings.from_values(values)),
                  lambda: make_model(FleetSettings.load("fleet.toml").run_settings((LOG,), {}))):
         with refused(DynidError, "not-trusted", "evil.py", "--trust"):
             call()
@@ -112,7 +112,7 @@ def test_in_python_trust_is_said_by_a_keyword(made: Path, monkeypatch: pytest.Mo
     assert len(estimate.names) and settings.trust is True and settings.moved(Path(), made).trust is True
     assert (made / "ran").exists()
     (made / "ran").unlink()
-    make_model(RunSettings.of(values, trust="model"))
+    make_model(RunSettings.from_values(values, trust="model"))
     assert (made / "ran").exists()
     (made / "ran").unlink()
 
@@ -125,4 +125,4 @@ def test_a_file_cannot_trust_itself(made: Path) -> None:
         else:
             table[key] = True
         with pytest.raises(DynidError):
-            make_model(RunSettings.of(table))
+            make_model(RunSettings.from_values(table))

@@ -8,7 +8,7 @@ from refusals import refused
 
 from dynid import dynamics
 from dynid.arrays import Array
-from dynid.dynamics.following import chain_of
+from dynid.dynamics.following import closed_chain
 from dynid.errors import NotPossibleError
 from dynid.model import Model, RigidBodies
 from dynid.model.completion import can_compile
@@ -24,7 +24,7 @@ NAMES = ("delta", "four-bar", "palletiser")
 def swing(robot: Robot, begin: Array, seconds: float = 0.5, size: float = 0.15) -> Reference:
     t = np.arange(round(1000 * seconds))[:, None] / 1000.0
     speed = 4.0 + np.arange(robot.dof)
-    return Reference.of(begin + size * (1.0 - np.cos(speed * t)), rate=1000.0)
+    return Reference.from_arrays(begin + size * (1.0 - np.cos(speed * t)), rate=1000.0)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -33,7 +33,7 @@ def test_computed_torque_follows_and_the_equations_hold(name: str) -> None:
     model = Model(robot)
     assert can_compile(model)
     theta = model.parameters.nominal
-    reference = swing(robot, chain_of(robot).begin[:robot.dof])
+    reference = swing(robot, closed_chain(robot).begin[:robot.dof])
     found = simulate(model, theta, ComputedTorque(model, theta, 400.0, 40.0), reference)
     assert np.abs(found.q - reference.q).max() < 2e-3
     # The same equations by the kernels over batches, which are MuJoCo's to 1e-10.
@@ -47,7 +47,7 @@ def test_computed_torque_follows_and_the_equations_hold(name: str) -> None:
 def test_a_law_and_the_same_law_as_a_function_give_the_same_motion() -> None:
     robot = Robot.builtin("delta")
     model = Model(robot)
-    theta, reference = model.parameters.nominal, swing(robot, chain_of(robot).begin[:3], 0.2)
+    theta, reference = model.parameters.nominal, swing(robot, closed_chain(robot).begin[:3], 0.2)
     law = simulate(model, theta, PD(200.0, 10.0), reference)
     function = simulate(model, theta, lambda t, q, dq, qr, dqr, ddqr: 200.0 * (qr - q) + 10.0 * (dqr - dq), reference)
     np.testing.assert_allclose(law.q, function.q, atol=1e-12)
@@ -57,7 +57,7 @@ def test_a_law_and_the_same_law_as_a_function_give_the_same_motion() -> None:
 def test_energy_is_kept_over_five_seconds(name: str) -> None:
     """Without torques; springs pull a machine with limits back, so that it does not fall to where branches meet."""
     robot = Robot.builtin(name)
-    begin = chain_of(robot).begin[:robot.dof]
+    begin = closed_chain(robot).begin[:robot.dof]
     limited = [name for name, upper in zip(robot.joint_names, robot.limit("upper"), strict=True) if np.isfinite(upper)]
     stiffness = 400.0
     rest = dict(zip(robot.joint_names, begin + dynamics.gravity(robot, None, begin) / stiffness, strict=True))
@@ -80,7 +80,7 @@ def test_energy_is_kept_over_five_seconds(name: str) -> None:
 def test_where_loops_open_the_time_and_the_joints_are_said() -> None:
     robot = Robot.builtin("delta")
     model = Model(robot)
-    reference = swing(robot, chain_of(robot).begin[:3])
+    reference = swing(robot, closed_chain(robot).begin[:3])
     push = np.tile([60.0, -60.0, 60.0], (len(reference), 1))
     with refused(NotPossibleError, "loops-open", "motor1"):
         simulate(model, model.parameters.nominal, TorqueDriven(push), reference, step=2.5e-4)
@@ -107,7 +107,7 @@ def test_a_push_on_a_body_that_follows(name: str) -> None:
     model, theta = Model(robot), Model(robot).parameters.nominal
     body = robot.followers.tree.body_names[robot.followers.bodies[0]]
     push = dynamics.Wrench(body, [3.0, -2.0, 5.0, 0.0, 0.0, 0.0])
-    reference = swing(robot, chain_of(robot).begin[:robot.dof], 0.2)
+    reference = swing(robot, closed_chain(robot).begin[:robot.dof], 0.2)
     found = simulate(model, theta, ComputedTorque(model, theta, 400.0, 40.0), reference, wrenches=(push,))
     free = model.inverse_dynamics(theta, found.q, found.dq, found.ddq)
     step = 1e-6

@@ -21,7 +21,7 @@ PUSHES = (Wrench("link4", lambda t: np.array([20.0, 0, 0, 0, 0, 1.0]) * np.sin(9
 def reference(seconds: float = 0.5) -> Reference:
     t = np.arange(int(seconds * 1000)) / 1000.0
     q = np.array([0.1, 0.5, -0.2, -1.0, 0.3, 0.6, 0.2]) * (1.0 - np.cos(3.0 * t))[:, None]
-    return Reference.of(q, rate=1000.0)
+    return Reference.from_arrays(q, rate=1000.0)
 
 
 @pytest.mark.parametrize("step", [None, 2.5e-4, "adaptive"])
@@ -73,7 +73,7 @@ def test_friction_from_load_feels_what_is_pushed() -> None:
 
 def test_a_held_flexible_joint_bends_by_what_pushes_it() -> None:
     """A robot that holds still: the spring of each joint bends by J' F over its stiffness."""
-    still = Reference.of(np.tile([0.0, 0.4, 0.0, -1.2, 0.0, 0.8, 0.0], (3000, 1)), rate=1000.0)
+    still = Reference.from_arrays(np.tile([0.0, 0.4, 0.0, -1.2, 0.0, 0.8, 0.0], (3000, 1)), rate=1000.0)
     push = (Wrench("link7", [30.0, 0.0, 0.0, 0.0, 0.0, 0.0]),)
     bends = Flexible(stiffness=2e4, damping=60.0, rotor=0.5)
     found = [simulate(MODEL, THETA, PD(4e3, 300.0), still, wrenches=w, flexible=bends) for w in ((), push)]

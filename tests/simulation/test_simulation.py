@@ -217,7 +217,7 @@ def test_a_users_function_is_the_law_it_writes_down() -> None:
 
 def test_pid_removes_the_offset_that_pd_leaves_and_does_not_wind_up() -> None:
     model, theta = mass(10.0)
-    path = Reference.of(np.full((4001, 1), 0.1), rate=1000.0)
+    path = Reference.from_arrays(np.full((4001, 1), 0.1), rate=1000.0)
     model = Model(model.robot, (RigidBodies(), Offset()))
     theta = np.zeros(len(model.parameters))
     theta[model.parameters.index("M1")], theta[model.parameters.index("Fo1")] = 10.0, 20.0
@@ -239,7 +239,7 @@ def test_delay_holds_the_torque_back() -> None:
 
 def test_flexible_joint_rings_at_its_own_frequency() -> None:
     model, theta = mass(2.0)
-    path = Reference.of(np.zeros((2001, 1)), rate=1000.0)
+    path = Reference.from_arrays(np.zeros((2001, 1)), rate=1000.0)
     push = np.zeros((2001, 1))
     push[:10] = 10.0
     ours = simulate(model, theta, TorqueDriven(push), path, flexible=Flexible(800.0, 0.0, rotor=0.5), step=2e-4)
@@ -257,7 +257,7 @@ def test_flexible_joint_rings_at_its_own_frequency() -> None:
 def test_lugre_sticks_like_a_spring_and_slides_like_coulomb() -> None:
     model, theta = mass(1.0)
     friction = LuGre(Fc=4.0, Fs=6.0, vs=0.01, sigma0=1e4, sigma1=100.0, sigma2=2.0)
-    path = Reference.of(np.zeros((3001, 1)), rate=1000.0)
+    path = Reference.from_arrays(np.zeros((3001, 1)), rate=1000.0)
     ramp = np.linspace(0.0, 3.0, 3001)[:, None]
     stuck = simulate(model, theta, TorqueDriven(ramp), path, lugre=friction, step=1e-4)
     # Near rest dz = v (1 - sigma0 z / Fs), so that x = -Fs / sigma0 ln(1 - F / Fs).
@@ -269,7 +269,7 @@ def test_lugre_sticks_like_a_spring_and_slides_like_coulomb() -> None:
 
 def test_ripple_acts_on_the_machine_and_not_on_the_log() -> None:
     model, theta = mass(1.0)
-    path = Reference.of(np.zeros((101, 1)), rate=1000.0)
+    path = Reference.from_arrays(np.zeros((101, 1)), rate=1000.0)
     ours = simulate(model, theta, TorqueDriven(np.ones((101, 1))), path, ripple=Ripple(0.5, 0.0, np.pi / 2))
     assert np.allclose(ours.tau, 1.0)
     assert np.allclose(ours.ddq, 1.5)
@@ -285,7 +285,7 @@ def test_many_parameter_vectors_at_once() -> None:
 
 
 def test_poles_keep_the_bandwidth_whatever_the_inertia() -> None:
-    path = Reference.of(np.full((3001, 1), 1.0), rate=1000.0)
+    path = Reference.from_arrays(np.full((3001, 1), 1.0), rate=1000.0)
     for value in (0.5, 95.0):
         model, theta = mass(value)
         ours = simulate(model, theta, Poles(10.0, 1.0), path, start=np.zeros((2, 1)))
@@ -296,7 +296,7 @@ def test_poles_keep_the_bandwidth_whatever_the_inertia() -> None:
 
 def test_hard_signs_are_smoothed_as_narrow_as_the_step_allows() -> None:
     model, theta = mass(1.0, dry=5.0, sign=Sign())
-    path = Reference.of(np.zeros((1001, 1)), rate=1000.0)
+    path = Reference.from_arrays(np.zeros((1001, 1)), rate=1000.0)
     force = np.full((1001, 1), 3.0)
     ours = simulate(model, theta, TorqueDriven(force), path)  # below the friction: it creeps at atanh(3/5) widths
     assert np.abs(ours.dq[-1, 0]) < 0.01
@@ -311,7 +311,7 @@ def test_reference_at_another_rate() -> None:
     exact = wave(2, 1.0, 1000.0)
     assert len(fine) == 1001
     assert np.abs(fine.q - exact.q).max() < 1e-7
-    derived = Reference.of(exact.q, rate=1000.0)
+    derived = Reference.from_arrays(exact.q, rate=1000.0)
     assert np.abs(derived.ddq[5:-5] - exact.ddq[5:-5]).max() < 1e-3
 
 
@@ -346,7 +346,7 @@ def test_what_goes_wrong_is_one_sentence() -> None:
 def test_dry_friction_that_sticks_holds_and_lets_go(push: float) -> None:
     """A mass under a constant force against 5 N: at rest below it, (push - 5) t beyond; then stopped within its way."""
     model, theta = mass(1.0, dry=5.0, sign=Sign())
-    path = Reference.of(np.zeros((2001, 1)), rate=1000.0)
+    path = Reference.from_arrays(np.zeros((2001, 1)), rate=1000.0)
     force = np.where(np.arange(2001)[:, None] < 1000, push, 0.0)
     ours = simulate(model, theta, TorqueDriven(force), path, smooth="stick")
     speed = np.where(ours.t < 1.0, (push - 5.0) * ours.t, np.maximum(push - 5.0 - 5.0 * (ours.t - 1.0), 0.0))
@@ -362,7 +362,7 @@ def test_a_light_joint_keeps_its_dry_friction() -> None:
     not, and both agree where the width is narrow; also through a control function, in the Python loop."""
     model, theta = mass(2e-5, dry=0.2, sign=Sign())
     t = np.arange(3001) / 1000.0
-    path = Reference.of(0.5 * np.sin(4.0 * t)[:, None], rate=1000.0)
+    path = Reference.from_arrays(0.5 * np.sin(4.0 * t)[:, None], rate=1000.0)
     law = PD(1.0, 0.01)
     ours = simulate(model, theta, law, path, step=2.5e-4, smooth="stick")
     fast = (np.abs(ours.dq[:, 0]) > 0.2) & (t > 0.1)

@@ -49,7 +49,7 @@ def line(model: Model, frame: str, seconds: float, reach: np.ndarray) -> tuple[R
             pose = dynamics.frame_pose(model.robot, frame, x)
             return np.concatenate([pose[:3, 3] - point, (pose[:3, :3] - start[:3, :3]).ravel(), 1e-6 * (x - near)])
         q.append(least_squares(off, q[-1], xtol=1e-14, ftol=1e-14, gtol=1e-14).x)
-    return Reference.of(np.array(q), rate=RATE), points, start
+    return Reference.from_arrays(np.array(q), rate=RATE), points, start
 
 
 def test_pd_beside_the_inertia_matrix_is_its_formula() -> None:
@@ -59,7 +59,7 @@ def test_pd_beside_the_inertia_matrix_is_its_formula() -> None:
     theta = np.array([0.02 if p.nominal is None else p.nominal for p in model.parameters])
     believed = 1.1 * theta
     t = np.arange(800) / RATE
-    reference = Reference.of(0.4 * np.sin(np.outer(t, [2.0, 3.0, 4.0])), rate=RATE)
+    reference = Reference.from_arrays(0.4 * np.sin(np.outer(t, [2.0, 3.0, 4.0])), rate=RATE)
     kp, kd = np.array([40.0, 60.0, 8.0]), np.array([3.0, 5.0, 0.6])
     bodies = Model(robot, (RigidBodies(),))
     own = dict(zip(model.parameters.names, believed, strict=True))
@@ -81,7 +81,7 @@ def test_with_the_true_model_and_unit_inertia_both_laws_are_one() -> None:
     robot = Robot.from_mdh([(0.0, 0.0, 0.0, 0.0)], name="one", inertias=body)
     model = Model(robot, (RigidBodies(),))
     theta = nominal(model)
-    reference = Reference.of(0.5 * np.sin(2.0 * np.arange(500) / RATE)[:, None], rate=RATE)
+    reference = Reference.from_arrays(0.5 * np.sin(2.0 * np.arange(500) / RATE)[:, None], rate=RATE)
     start = np.array([[0.3], [0.0]])
     one, two = (simulate(model, theta, kind(model, theta, 100.0, 20.0), reference, start=start)
                 for kind in (ComputedTorque, CompensatedPD))

@@ -19,7 +19,7 @@ LAW = PD(400.0, 60.0)
 
 def reference(seconds: float = 2.0, rate: float = 1000.0) -> Reference:
     t = np.arange(int(seconds * rate)) / rate
-    return Reference.of(np.column_stack([0.5 - 0.5 * np.cos(2 * t), 0.3 * np.sin(3 * t) ** 2]), rate=rate)
+    return Reference.from_arrays(np.column_stack([0.5 - 0.5 * np.cos(2 * t), 0.3 * np.sin(3 * t) ** 2]), rate=rate)
 
 
 def test_a_seed_repeats_the_log_and_another_does_not() -> None:
@@ -54,7 +54,7 @@ def test_noise_by_its_ratio_to_the_signal() -> None:
 
 
 def test_encoder_steps_travel_round_the_loop_into_the_torque() -> None:
-    still = Reference.of(np.full((500, 2), 0.12345), rate=1000.0)
+    still = Reference.from_arrays(np.full((500, 2), 0.12345), rate=1000.0)
     step = VirtualRobot(MODEL, THETA, LAW, encoder=1e-3, speed="difference").record(still)
     assert np.abs(step.tau[1:]).max() >= 0.99 * 400.0 * 0.00045
     smooth = VirtualRobot(MODEL, THETA, LAW, encoder=1e-3, speed="difference", speed_cutoff=20.0)

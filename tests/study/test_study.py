@@ -25,7 +25,7 @@ SCARA = {"robot": "scara2", "repetitions": 3, "duration": 4.0, "rate": 200.0, "p
 
 
 def scara(**changes) -> Study:
-    return Study.of({**SCARA, **changes})
+    return Study.from_values({**SCARA, **changes})
 
 
 def plain(result) -> list:

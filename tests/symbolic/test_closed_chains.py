@@ -8,7 +8,7 @@ from programs import close, compiled_call, compiled_self_test
 from refusals import refused
 
 from dynid import dynamics
-from dynid.dynamics.following import chain_of, closes, random_postures, tree_motion
+from dynid.dynamics.following import closed_chain, closes, random_postures, tree_motion
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import Model, Payload, RigidBodies, Viscous
 from dynid.regression import base_parameters
@@ -25,7 +25,7 @@ BAR = [0.01, 0.0, 0.0, 0.02, 0.0, 0.02, 0.1, 0.03, 0.0, 0.7]
 
 def motions(robot: Robot, count: int = 12, reach: float = 0.6) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(4)
-    begin = chain_of(robot).begin[:robot.dof]
+    begin = closed_chain(robot).begin[:robot.dof]
     q = begin + reach * (random_postures(robot, 3 * count, rng) - begin)
     q = q[closes(robot, q)][:count]
     return q, *rng.normal(size=(2, *q.shape))
@@ -198,7 +198,7 @@ def test_two_joints_in_a_row_follow():
 
 
 def following_tree(robot: Robot) -> np.ndarray:
-    return tree_motion(robot, chain_of(robot).begin[None, :robot.dof]).q[0]
+    return tree_motion(robot, closed_chain(robot).begin[None, :robot.dof]).q[0]
 
 
 @pytest.mark.parametrize("kind", ["point", "rigid"])
@@ -214,7 +214,7 @@ def test_spatial_loops_take_given_joints(kind):
     follow = [f"j{i}" for i in (1, 2, 4, 5, 6, 7)][:closure.equations]
     robot = closed(tree, [closure], follow, {f"j{i}": x for i, x in enumerate(posture)})
     model = Model(robot, (RigidBodies(),))
-    theta, begin = model.parameters.nominal, chain_of(robot).begin[:robot.dof]
+    theta, begin = model.parameters.nominal, closed_chain(robot).begin[:robot.dof]
     assert theta is not None
     program = generate(model, ["inverse_dynamics", "inertia"])
     assert not program.plan.solved

@@ -24,7 +24,7 @@ class Log:
     samples: Samples
 
     def problem(self, model: LinearModel | None = None, **options: object) -> Problem:
-        return Problem.of(model or self.model, self.samples, **options)
+        return Problem.from_model(model or self.model, self.samples, **options)
 
     def fitted(self, method: str = "wls", model: LinearModel | None = None) -> tuple[Problem, Estimate]:
         problem = self.problem(model)
@@ -60,7 +60,7 @@ def simulated(model: LinearModel, theta: Array, *, noise: float = 0.02, seed: in
     scale = np.sqrt(np.mean(tau ** 2, axis=0))
     tau = tau + noise * scale * np.random.default_rng(seed + 1).normal(size=tau.shape)
     rate = 1.0 / (t[1] - t[0])
-    return Log(model, theta, Samples.of(q, dq, ddq, tau, t=t, rate=rate, source=source))
+    return Log(model, theta, Samples.from_arrays(q, dq, ddq, tau, t=t, rate=rate, source=source))
 
 
 def robot_model(name: str, friction: tuple[str, ...] = ("viscous", "coulomb", "offset")) -> Model:

@@ -57,7 +57,7 @@ def test_static_friction_is_found_from_starts_within_two_deviations():
         log = _machine(MORE, position_noise=1e-7, torque_noise=0.3).record(_moves(), seed=seed)
         samples = prepare(log, cutoff=40.0)
         model = Model(ROBOT, (RigidBodies(), Viscous(), BreakawayFriction()))
-        estimate = identify(Problem.of(model, samples), method="wls")
+        estimate = identify(Problem.from_model(model, samples), method="wls")
         (found,) = breakaway(estimate, samples, log)
         assert found.starts >= 10
         assert found.static == pytest.approx(DRY + MORE, abs=2.0 * found.std)
@@ -68,7 +68,7 @@ def test_without_an_excess_none_is_found():
     log = _machine(0.0, position_noise=1e-7, torque_noise=0.3).record(_moves(), seed=3)
     samples = prepare(log, cutoff=40.0)
     model = Model(ROBOT, (RigidBodies(), Viscous(), BreakawayFriction()))
-    estimate = identify(Problem.of(model, samples), method="wls")
+    estimate = identify(Problem.from_model(model, samples), method="wls")
     (found,) = breakaway(estimate, samples, log)
     assert found.above < 0.05 * DRY
 

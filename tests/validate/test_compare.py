@@ -43,8 +43,8 @@ def test_values_are_carried_over_to_another_grouping(simulate):
     other = base_parameters(log.model, ["M", "MX MY MZ"])
     usual = base_parameters(log.model)
     assert other.expressions != usual.expressions
-    a = identify(Problem.of(log.model, log.samples, base=usual), method="ols")
-    b = identify(Problem.of(log.model, log.samples, base=other), method="ols")
+    a = identify(Problem.from_model(log.model, log.samples, base=usual), method="ols")
+    b = identify(Problem.from_model(log.model, log.samples, base=other), method="ols")
     found = compare(a, b, log.samples)
     # The same fit said in other words: values and deviations must come out the same.
     np.testing.assert_allclose(found.values_b, a.values, rtol=1e-6, atol=1e-9)

@@ -15,7 +15,7 @@ from dynid.validate.suspicions.compensated import gravity_shares
 def codes(log) -> list[str]:
     problem, estimate = log.fitted()
     return [one.code for one in verdict(estimate, problem,
-                                        reconstruction=reconstruct(estimate, log.samples)).of("suspicious")]
+                                        reconstruction=reconstruct(estimate, log.samples)).of_kind("suspicious")]
 
 
 def weight(log) -> np.ndarray:

@@ -57,7 +57,7 @@ def codes(log: Recording, folder: Path) -> set[str]:
     write_npz(log, folder / "log.npz")
     found = run(RunSettings(robot="arm3r", logs=(str(folder / "log.npz"),), method="wls",
                             model=ModelSettings(friction=("viscous",)), simulation={"run": False}))
-    return {one.code for one in found.verdict.of("suspicious")}
+    return {one.code for one in found.verdict.of_kind("suspicious")}
 
 
 def test_a_healthy_log_shows_none_of_them(tmp_path):

@@ -44,7 +44,7 @@ def test_errors_over_all_moving_rows_are_the_definition(log):
     model, _ = arm()
     samples = prepare(log, cutoff=5.0)
     assert samples.decimation is not None and samples.torque_cutoff == pytest.approx(5.0)
-    estimate = identify(Problem.of(model, samples), method="wls")
+    estimate = identify(Problem.from_model(model, samples), method="wls")
     found = reconstruct(estimate, samples)
     hat = model.regressor(samples.q, samples.dq, samples.ddq) @ estimate.full
     sos = butter(4, 5.0, fs=RATE, output="sos")
@@ -66,7 +66,7 @@ def test_raw_torques_stay_where_the_torques_are_filtered_first(log):
     samples = prepare(log, cutoff=5.0, decimate=1, thin=3)
     assert samples.decimation is None and samples.torque_cutoff == 5.0
     np.testing.assert_array_equal(samples.measured_tau, log.tau[::3])
-    estimate = identify(Problem.of(model, samples), method="wls")
+    estimate = identify(Problem.from_model(model, samples), method="wls")
     moving = reconstruct(estimate, samples).moving.total
     error = samples.tau - model.regressor(samples.q, samples.dq, samples.ddq) @ estimate.full
     rows = np.abs(samples.dq) > 0.01 * np.array([np.abs(samples.dq[samples.keep[:, j], j]).max() for j in range(3)])
@@ -79,7 +79,7 @@ def test_raw_torques_stay_where_the_torques_are_filtered_first(log):
 def test_what_was_counted_is_said(log):
     model, _ = arm()
     samples = prepare(log, cutoff=5.0)
-    found = reconstruct(identify(Problem.of(model, samples), method="wls"), samples)
+    found = reconstruct(identify(Problem.from_model(model, samples), method="wls"), samples)
     rows = decimated_rows(samples.segments, samples.decimation)
     assert found.counted.equations == samples.keep[rows].sum() and found.counted.of == 3 * len(log)
     said = json.loads(json.dumps(found.to_dict(), allow_nan=False))
@@ -91,7 +91,7 @@ def test_what_was_counted_is_said(log):
 def test_joints_at_rest_or_without_torque_have_no_error(log):
     model, _ = arm()
     samples = prepare(log, cutoff=5.0)
-    estimate = identify(Problem.of(model, samples), method="wls")
+    estimate = identify(Problem.from_model(model, samples), method="wls")
     dq = samples.dq.copy()
     dq[:, 1] = 0.0
     still = reconstruct(estimate, replace(samples, dq=dq, unmeasured=(samples.joints[2],))).moving

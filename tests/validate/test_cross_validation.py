@@ -60,7 +60,7 @@ def test_a_robot_that_changes_moves_its_parameters_more(simulate):
 def test_any_method_also_those_that_look_at_the_samples(simulate, name):
     log = simulate("arm3r", rows=1500)
     samples = (log.samples, simulate("arm3r", rows=700, seed=9).samples)
-    problem = Problem.of(log.model, samples, blocks=4)
+    problem = Problem.from_model(log.model, samples, blocks=4)
     found = cross_validate(problem, name)
     assert len(found.blocks) == 4 and found.method == name
     assert 1.5 < found.mean < 3.0  # two percent of noise
@@ -80,7 +80,7 @@ def test_a_method_that_changes_the_model_is_tested_on_samples():
     q, dq, ddq = np.sin(t[:, None] * w), w * np.cos(t[:, None] * w), -w ** 2 * np.sin(t[:, None] * w)
     tau = truth.inverse_dynamics(theta, q, dq, ddq) + 0.01 * rng.normal(size=q.shape)
     model = Model(robot, (RigidBodies(), Stribeck(delta=5.0, alpha=0.5, free=("delta",))))
-    problem = Problem.of(model, Samples.of(q, dq, ddq, tau, t=t, rate=200.0), blocks=3)
+    problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, t=t, rate=200.0), blocks=3)
     whole = identify(problem, method="sls")
     found = cross_validate(problem, "sls", estimate=whole)
     assert whole.model is not problem.model
@@ -94,14 +94,14 @@ def test_blocks_have_equal_numbers_of_kept_rows_and_one_is_too_few(simulate):
     log = simulate("arm3r", rows=1000)
     keep = log.samples.keep.copy()
     keep[300:400] = False
-    problem = Problem.of(log.model, replace(log.samples, keep=keep))
+    problem = Problem.from_model(log.model, replace(log.samples, keep=keep))
     found = cross_validate(problem, "ols")
     assert found.blocks == tuple(range(10))
     joints, kept = log.model.dof, int(keep.sum())  # a row per joint
     assert sum(block.rows for block in problem.regression.blocks) == kept
     assert all(abs(block.rows - kept / 10) <= joints for block in problem.regression.blocks)
     with refused(NotPossibleError, "too-few-blocks"):
-        cross_validate(Problem.of(log.model, log.samples, blocks=1), "ols")
+        cross_validate(Problem.from_model(log.model, log.samples, blocks=1), "ols")
 
 
 def test_a_joint_at_rest_and_missing_rank(simulate):

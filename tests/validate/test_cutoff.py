@@ -162,7 +162,7 @@ def test_dependence_in_json_and_report(tmp_path: Path, rate: float, exact: bool)
     assert said["chosen"]["cutoff"] == choice.cutoff
     assert said["dependence"]["others"] == [0.5 * choice.cutoff, 2.0 * choice.cutoff]
     # The same by hand: identified at half the cut-off, against the run's own values and deviations.
-    half = identify(Problem.of(model, prepare(log, cutoff=0.5 * choice.cutoff)), method="wls")
+    half = identify(Problem.from_model(model, prepare(log, cutoff=0.5 * choice.cutoff)), method="wls")
     place = found.estimate.names.index("MX2")
     moved = half.values[place] - found.estimate.values[place]
     one = said["dependence"]["parameters"]["MX2"]
@@ -186,12 +186,12 @@ def test_the_model_of_the_run_is_compared_at_other_cutoffs(tmp_path: Path, frict
     _, _, log, choice = chosen(tmp_path, rate=60.0)
     robot = Robot.load(str(tmp_path / "light.toml"))
     model = Model(robot, make_terms(robot, friction=friction, rotor=True))
-    problem = Problem.of(model, choice.prepare(log), recordings=log)
+    problem = Problem.from_model(model, choice.prepare(log), recordings=log)
     estimate = identify(problem, method="wls")
     moves = cutoff_dependence(problem, estimate, choice=choice)
     assert moves is not None and len(moves.others) == 2
     for cutoff, at in zip(moves.others, moves.at, strict=True):
-        there = identify(Problem.of(model, prepare(log, cutoff=float(cutoff)), base=problem.base), method="wls")
+        there = identify(Problem.from_model(model, prepare(log, cutoff=float(cutoff)), base=problem.base), method="wls")
         assert at == pytest.approx(there.values, rel=1e-6, abs=1e-9)
 
 
@@ -201,7 +201,7 @@ def test_a_finding_where_results_depend_on_the_cutoff(tmp_path: Path, cutoff: fl
     model, theta = light(tmp_path)
     log = made(model, theta, 6, step=2 * np.pi / 4000, noise=2e-4, corner=100.0)
     samples = prepare(log, cutoff=cutoff)
-    problem = Problem.of(model, samples, recordings=log)
+    problem = Problem.from_model(model, samples, recordings=log)
     estimate = identify(problem, method="wls")
     moves = cutoff_dependence(problem, estimate)
     assert moves is not None
@@ -224,7 +224,7 @@ def test_a_move_that_the_estimate_there_doubts_itself_is_no_dependence(tmp_path:
     model, theta = light(tmp_path)
     log = made(model, theta, 6, step=2 * np.pi / 4000)
     samples = prepare(log, cutoff=4.0)
-    problem = Problem.of(model, samples, recordings=log)
+    problem = Problem.from_model(model, samples, recordings=log)
     estimate = identify(problem, method="wls")
     place = estimate.names.index("MX2")
     at = estimate.values.copy()
@@ -241,17 +241,17 @@ def test_a_move_that_the_estimate_there_doubts_itself_is_no_dependence(tmp_path:
         # The same move with torques that change by twice the error of the fit is something wrong.
         worse = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples),
                         cutoff=replace(moves, torques=np.array([2.0])))
-        assert "cutoff-dependent" in {finding.code for finding in worse.of("suspicious")}
+        assert "cutoff-dependent" in {finding.code for finding in worse.of_kind("suspicious")}
 
 
 def test_deviations_at_the_other_cutoffs_are_those_of_an_identification_there(tmp_path: Path) -> None:
     model, theta = light(tmp_path)
     log = made(model, theta, 6, step=2 * np.pi / 4000, noise=2e-4, corner=100.0)
-    problem = Problem.of(model, prepare(log, cutoff=4.0), recordings=log)
+    problem = Problem.from_model(model, prepare(log, cutoff=4.0), recordings=log)
     moves = cutoff_dependence(problem, identify(problem, method="wls"))
     assert moves is not None
     for cutoff in moves.others:
-        there = Problem.of(model, prepare(log, cutoff=float(cutoff)), recordings=log)
+        there = Problem.from_model(model, prepare(log, cutoff=float(cutoff)), recordings=log)
         assert moves.std_at(float(cutoff)) == pytest.approx(identify(there, method="wls").std, rel=1e-6)
 
 
@@ -260,7 +260,7 @@ def test_no_finding_on_healthy_logs(seed: int) -> None:
     model, theta = arm()
     log = made(model, theta, seed, rate=400.0, step=2 * np.pi / 2 ** 17, torque=0.02)
     choice = choose_cutoff(model, log)
-    problem = Problem.of(model, choice.prepare(log), recordings=log)
+    problem = Problem.from_model(model, choice.prepare(log), recordings=log)
     estimate = identify(problem, method="wls")
     moves = cutoff_dependence(problem, estimate, choice=choice)
     assert moves is not None
@@ -275,7 +275,7 @@ def test_long_and_fast_logs_are_looked_at_in_part(tmp_path: Path) -> None:
     assert not choice.folds.whole
     assert sum(len(one.recording) for one in choice.folds.logs) <= 60_000
     assert 1.0 <= choice.cutoff <= 8.0
-    problem = Problem.of(model, choice.prepare(log), recordings=log)
+    problem = Problem.from_model(model, choice.prepare(log), recordings=log)
     estimate = identify(problem, method="wls")
     moves = cutoff_dependence(problem, estimate, choice=choice)
     assert moves is not None and len(moves.others) == 2
@@ -370,7 +370,7 @@ def test_twice_a_cutoff_that_is_the_nyquist_frequency_is_left_out(tmp_path: Path
     log = made(model, theta, 6, rate=100.0, seconds=10.0)
     rate = prepare(log, cutoff=5.0).rate
     samples = prepare(log, cutoff=share * rate)
-    problem = Problem.of(model, samples, recordings=log)
+    problem = Problem.from_model(model, samples, recordings=log)
     moves = cutoff_dependence(problem, identify(problem, method="wls"))
     assert moves is not None
     sides = [0.5 * share * rate] + ([2.0 * share * rate] if share == 0.2499 else [])

@@ -49,7 +49,7 @@ def test_motion_of_a_joint_in_numbers():
     dq = np.stack([np.pi * np.cos(2 * np.pi * t), np.full_like(t, 0.3), 0.0 * t], axis=1)
     ddq = np.stack([-2 * np.pi ** 2 * np.sin(2 * np.pi * t), 0.0 * t, 0.0 * t], axis=1)
     robot = Robot.builtin("arm3r")
-    swing, steady, still = joint_motions(Model(robot), [Samples.of(q, dq, ddq, 0 * q)], ("a", "b", "c"))
+    swing, steady, still = joint_motions(Model(robot), [Samples.from_arrays(q, dq, ddq, 0 * q)], ("a", "b", "c"))
     assert (swing.low, swing.high) == pytest.approx((-0.5, 0.5), abs=1e-5)
     assert swing.speed == pytest.approx(np.pi, rel=1e-3)
     assert swing.acceleration == pytest.approx(2 * np.pi ** 2, rel=1e-3)
@@ -97,7 +97,7 @@ def test_remedies_stay_inside_the_limits(simulate):
     tight = [replace(joint, velocity=float(np.abs(s.dq[:, j]).max()), acceleration=float(np.abs(s.ddq[:, j]).max()))
              for j, joint in enumerate(log.model.robot.joints)]
     robot = replace(log.model.robot, joints=tuple(tight))
-    problem = Problem.of(Model(robot, log.model.terms), [s])
+    problem = Problem.from_model(Model(robot, log.model.terms), [s])
     found = data_excitation(problem, identify(problem, method="wls"))
     codes = {p.remedy.advice.code for p in found.missing if p.remedy is not None}
     assert found.missing and not codes & {"move-faster", "accelerate-harder"}
@@ -159,7 +159,7 @@ def test_the_advised_motion_helps_as_much_as_promised(simulate):
         tau += (log.samples.tau - log.model.inverse_dynamics(log.theta, *(getattr(log.samples, n)
                                                                           for n in ("q", "dq", "ddq"))))
         second = replace(log.samples, tau=tau, **signals)
-        both = identify(Problem.of(log.model, [log.samples, second]), method="wls")
+        both = identify(Problem.from_model(log.model, [log.samples, second]), method="wls")
         place = both.names.index(one.name)
         assert both.std[place] < 0.75 * estimate.std[place]
         assert both.std[place] / estimate.std[place] == pytest.approx(one.remedy.share, rel=0.6)
@@ -172,7 +172,7 @@ def test_one_direction_and_one_speed(simulate):
     n = 500
     q, dq, ddq = np.linspace(0, 0.2, n)[:, None], np.full((n, 1), 0.1), rng.normal(size=(n, 1))
     tau = model.inverse_dynamics([0] * 9 + [95.0, 200.0, 20.0, -3.0], q, dq, ddq) + 0.1 * rng.normal(size=(n, 1))
-    problem = Problem.of(model, Samples.of(q, dq, ddq, tau))
+    problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau))
     found = {p.name: p for p in data_excitation(problem, identify(problem, method="ols")).missing}
     assert set(found) == {"Fv1", "Fc1", "Fo1"}  # one speed, one direction: all of friction is one number
     assert found["Fc1"].confounded == found["Fo1"].confounded == ("Fv1",)
@@ -194,7 +194,7 @@ def test_friction_and_offset_of_a_joint_that_does_not_turn_back(way):
         dq = way * (0.1 + turns * np.sin(5.0 * t))[:, None]
         q, ddq = np.cumsum(dq, axis=0) / 1000.0, np.gradient(dq, 1e-3, axis=0)
         tau = model.inverse_dynamics([0] * 9 + [95.0, 200.0, 20.0, -3.0], q, dq, ddq) + 0.1 * rng.normal(size=q.shape)
-        problem = Problem.of(model, Samples.of(q, dq, ddq, tau))
+        problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau))
         return {one.name: one for one in data_excitation(problem, identify(problem, method="wls")).missing}
 
     one_way = found(0.08)

@@ -21,7 +21,7 @@ from dynid.validate.resonance import resonances
 def _rigid(log: Recording) -> tuple[Problem, Estimate, Samples]:
     model = Model(ROBOT, make_terms(ROBOT, friction=["viscous", "coulomb"], rotor=True))
     samples = prepare(log)
-    problem = Problem.of(model, samples, recordings=log)
+    problem = Problem.from_model(model, samples, recordings=log)
     return problem, identify(problem, method="wls"), samples
 
 
@@ -51,7 +51,7 @@ def test_without_sensors_the_torque_is_that_of_the_motor_less_its_own() -> None:
     log = add_motor_side(VirtualRobot(machine, truth, LAW, position_noise=2e-6, torque_noise=0.02).record(motion()),
                      model.bending)
     samples = prepare(log)
-    estimate = identify(Problem.of(model, samples, recordings=log), method="wls")
+    estimate = identify(Problem.from_model(model, samples, recordings=log), method="wls")
     found = deflections(estimate, (samples,), (log,))
     assert [one.joint for one in found] == list(ROBOT.joint_names) and found[0].origin == "model"
     assert found[1].stiffness[0] == pytest.approx(1000.0, rel=0.02)

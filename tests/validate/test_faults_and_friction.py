@@ -28,11 +28,12 @@ def flexible(model: Model) -> Model:
 
 
 def codes(model, samples, others=()) -> list[str]:
-    problem = Problem.of(model, samples)
+    problem = Problem.from_model(model, samples)
     estimate = identify(problem, method="wls")
     return [one.code for one in verdict(estimate, problem,
                                         reconstruction=reconstruct(estimate, samples, for_tests=True),
-                                        validation=[ reconstruct(estimate, one) for one in others]).of("suspicious")]
+                                        validation=[reconstruct(estimate, one)
+                                                    for one in others]).of_kind("suspicious")]
 
 
 def test_a_wrong_sign_is_named_where_flexible_friction_could_absorb_it(simulate):
@@ -56,7 +57,7 @@ def test_a_delay_of_one_joint_alone_is_a_remark(simulate):
     s = log.samples
     late = s.tau.copy()
     late[:, 0] = np.interp(s.t - 0.01, s.t, s.tau[:, 0])
-    problem = Problem.of(log.model, replace(s, tau=late))
+    problem = Problem.from_model(log.model, replace(s, tau=late))
     estimate = identify(problem, method="wls")
     found = [one for one in verdict(estimate, problem).findings if one.code == "residual-follows-delay"]
     assert [(one.kind, one.joints) for one in found] == [("validation", ("joint1",))]
@@ -103,7 +104,7 @@ def test_a_contradiction_is_a_warning_where_it_causes_most_of_the_misfit(simulat
     real ones up to 4 times in the fit. A Panda with the file of another arm has 11 times in the fit, and separate fits
     that predict other blocks no better."""
     log = simulate("kuka-lwr4", noise=0.005)
-    problem = Problem.of(log.model, log.samples, blocks=8)
+    problem = Problem.from_model(log.model, log.samples, blocks=8)
     monkeypatch.setattr(conclusion, "own_score", lambda trial, noise: own * float(
         np.sum(trial.inside / noise ** 2) / trial.rows.sum()))
     monkeypatch.setattr(conclusion, "contradiction", lambda trial: (ratio, 1e-9))
@@ -120,8 +121,8 @@ def test_joints_contradict_each_other_where_the_robot_file_is_of_another_robot(s
                                         for joint in robot.joints))
 
     def found(model) -> list[str]:
-        problem = Problem.of(model, log.samples, blocks=8)
-        return [one.code for one in verdict(identify(problem, method="wls"), problem).of("suspicious")]
+        problem = Problem.from_model(model, log.samples, blocks=8)
+        return [one.code for one in verdict(identify(problem, method="wls"), problem).of_kind("suspicious")]
 
     assert "unexplained-misfit" not in found(log.model)
     assert "unexplained-misfit" in found(type(log.model)(other, log.model.terms))
@@ -132,7 +133,7 @@ def test_another_zero_position_is_named_with_its_size(simulate, j):
     log = simulate("kuka-lwr4", noise=0.005)
     names, off = log.model.robot.joint_names, 0.1 * (np.arange(log.model.dof) == j)
     samples = replace(log.samples, q=log.samples.q - off)
-    found = [one for one in verdict(identify(log.model, samples, method="wls"), samples).of("suspicious")]
+    found = [one for one in verdict(identify(log.model, samples, method="wls"), samples).of_kind("suspicious")]
     assert [(one.code, one.joints) for one in found] == [("position-offset", (names[j],))]
     assert found[0].evidence["offset"] == pytest.approx(0.1, abs=0.01)
 
@@ -163,7 +164,7 @@ def test_a_load_taken_up_in_mid_log_is_dated(simulate):
     loaded = simulate("kuka-lwr4", noise=0.01, changes={"M7": 3.0, "MZ7": 0.45, "XX7": 0.09, "YY7": 0.09})
     at = 2300  # of 4000 rows at 200 Hz: 11.5 s
     tau = np.vstack([log.samples.tau[:at], loaded.samples.tau[at:]])
-    problem = Problem.of(log.model, replace(log.samples, tau=tau), blocks=8)
+    problem = Problem.from_model(log.model, replace(log.samples, tau=tau), blocks=8)
     found = load_taken_up(problem, try_out(problem.regression).noise())
     assert found is not None and found.start <= 11.5 <= found.stop and found.explained > 0.95
     healthy = log.problem(blocks=8)
@@ -185,7 +186,7 @@ def test_the_excess_between_parts_is_that_of_their_own_fits(simulate):
         return float(np.sum((target - x @ np.linalg.lstsq(x, target, rcond=None)[0]) ** 2))
 
     halves = np.array_split(np.arange(len(s)), 2)
-    parts = [type(fold).of(base, blocks, fold.joints) for blocks in (fold.blocks[:2], fold.blocks[2:])]
+    parts = [type(fold).from_blocks(base, blocks, fold.joints) for blocks in (fold.blocks[:2], fold.blocks[2:])]
     expected = left(np.arange(len(s))) / sum(map(left, halves)) - 1.0
     assert excess_between(parts, noise) == pytest.approx(expected, rel=1e-5, abs=1e-9)
     assert largest_excess([fold], noise) >= expected - 1e-9
@@ -197,7 +198,7 @@ def test_halves_of_one_log_are_one_machine_whatever_the_model_lacks(simulate):
     plain, s = log.model, log.samples
     whole = replace(s, tau=s.tau + 0.15 * s.tau.std(axis=0) * np.sin(5.0 * s.q) * np.sign(s.dq))
     first, second = (whole.select([rows]) for rows in ((0, 2000), (2000, 4000)))
-    problem = Problem.of(plain, first, blocks=8)
+    problem = Problem.from_model(plain, first, blocks=8)
     found = what_changed(problem, try_out(problem.regression).beta, (second,))
     assert found.what not in ("machine", "load", "gain")
 

@@ -23,8 +23,8 @@ def test_the_curve_is_the_friction_and_the_data_stand_about_it():
     inside = []
     for seed in range(4):
         tau = model.inverse_dynamics(theta, q, dq, ddq) + 0.05 * np.random.default_rng(seed).normal(size=q.shape)
-        samples = Samples.of(q, dq, ddq, tau, rate=200.0)
-        shapes = friction_shapes(reconstruct(identify(Problem.of(model, samples), method="wls"), samples))
+        samples = Samples.from_arrays(q, dq, ddq, tau, rate=200.0)
+        shapes = friction_shapes(reconstruct(identify(Problem.from_model(model, samples), method="wls"), samples))
         assert [shape.joint for shape in shapes] == list(robot.joint_names)
         for shape in shapes:
             truth = 0.5 * shape.velocity + 0.8 * np.sign(shape.velocity)
@@ -37,5 +37,5 @@ def test_the_curve_is_the_friction_and_the_data_stand_about_it():
 def test_a_model_without_friction_has_none_to_show():
     robot = Robot.builtin("arm3r")
     q = np.random.default_rng(0).normal(size=(300, 3))
-    samples = Samples.of(q, q, q, q, rate=100.0)
+    samples = Samples.from_arrays(q, q, q, q, rate=100.0)
     assert friction_shapes(reconstruct(identify(Model(robot), samples, method="wls"), samples)) == ()

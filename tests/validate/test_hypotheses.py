@@ -33,7 +33,7 @@ from dynid.validate.hypotheses.motions import (
     worth_of_delay,
 )
 from dynid.validate.hypotheses.nominal import chance_of_last, compare_with_nominal, load_on_log
-from dynid.validate.hypotheses.plausible import reach_of
+from dynid.validate.hypotheses.plausible import robot_reach
 from dynid.validate.hypotheses.screen import ROWS, HypothesisScreen
 from dynid.validate.hypotheses.signs import inverted_joints
 from dynid.validate.hypotheses.swaps import assignment
@@ -51,7 +51,7 @@ def judged(log, others=()) -> Verdict:
 
 
 def causes(found: Verdict) -> list[tuple[str, ...]]:
-    return [(one.code, *one.joints) for one in found.of("suspicious")]
+    return [(one.code, *one.joints) for one in found.of_kind("suspicious")]
 
 
 def moved(log, **signals):
@@ -146,7 +146,7 @@ def test_time_stamps_wrong_by_a_factor(simulate, factor):
     log = simulate("kuka-lwr4", noise=0.01)
     s = log.samples
     wrong = moved(log, t=s.t * factor, rate=s.rate / factor, dq=s.dq / factor, ddq=s.ddq / factor ** 2)
-    found = [one for one in judged(wrong).of("suspicious") if one.code == "time-scale"]
+    found = [one for one in judged(wrong).of_kind("suspicious") if one.code == "time-scale"]
     assert found and found[0].evidence["factor"] == pytest.approx(1.0 / factor, rel=0.02)
 
 
@@ -157,7 +157,7 @@ def test_gear_ratio(simulate):
     wrong = moved(log, q=s.q / scale, dq=s.dq / scale, ddq=s.ddq / scale, tau=s.tau * scale)
     found = judged(wrong)
     assert causes(found)[0] == ("gear-ratio", log.model.robot.joint_names[1])
-    assert found.of("suspicious")[0].evidence["factor"] == pytest.approx(1.25, rel=0.02)
+    assert found.of_kind("suspicious")[0].evidence["factor"] == pytest.approx(1.25, rel=0.02)
     assert found.hypotheses[0].cause == "gear-ratio" and found.hypotheses[0].explained > 0.5
     assert found.refit.causes == ("gear-ratio",)
 
@@ -182,7 +182,7 @@ def test_gravity_sideways_is_no_wrong_sign():
     put = faults.mounted(made, mirrored=False)
     case = verdicts.judged(made.model.robot, put, verdicts.NAMED)
     assert inverted_joints(case.problem.regression)
-    said = {one.code for one in case.verdict.of("suspicious")}
+    said = {one.code for one in case.verdict.of_kind("suspicious")}
     assert "gravity-direction" in said and "torque-sign" not in said
 
 
@@ -250,7 +250,7 @@ def test_a_load_stands_out_against_the_errors_of_the_file(simulate, others, is_s
 def test_payload_on_the_log(simulate):
     found = judged(simulate("kuka-lwr4", changes={"M7": 3.0, "MZ7": 0.45, "XX7": 0.09, "YY7": 0.09}))
     assert causes(found) == [("payload",)]
-    evidence = found.of("suspicious")[0].evidence
+    evidence = found.of_kind("suspicious")[0].evidence
     assert evidence["explained"] > 0.9 and evidence["share"] > 0.3
 
 
@@ -283,7 +283,7 @@ def test_a_screen_leaves_what_least_squares_leaves(simulate):
     log = simulate("arm3r", noise=0.01)
     problem = log.problem()
     noise = try_out(problem.regression).noise()
-    screen = HypothesisScreen.of(problem, problem.data, noise)
+    screen = HypothesisScreen.from_problem(problem, problem.data, noise)
     [few] = screen.logs
     y = (problem.model.regressor(few.q, few.dq, few.ddq)[:, :, problem.base.independent] / noise[None, :, None]
          ).reshape(-1, len(problem.base))
@@ -302,10 +302,10 @@ def test_hypotheses_about_torques_alone_share_the_columns_of_their_motion(simula
     noise = try_out(problem.regression).noise()
     tried = [one for j in range(3) for one in (delay(0.01), gear_ratio(j, 1.25, 3, torque=True),
                                                gear_ratio(j, 1.25, 3, torque=False), delay(-0.01))]
-    screen = HypothesisScreen.of(problem, problem.data, noise)
+    screen = HypothesisScreen.from_problem(problem, problem.data, noise)
     with counted_passes() as passes:
         found = [screen.left(Hypothesis("")), *(screen.left(one) for one in tried)]
-    alone = [HypothesisScreen.of(problem, problem.data, noise).left(one) for one in (Hypothesis(""), *tried)]
+    alone = [HypothesisScreen.from_problem(problem, problem.data, noise).left(one) for one in (Hypothesis(""), *tried)]
     assert found == alone and len(set(found)) > 7
     assert passes.total == 4 * sum(len(log) for log in screen.logs)
 
@@ -345,7 +345,7 @@ def test_torques_too_large_for_any_machine_of_that_size(simulate):
 
 def test_reach_of_an_arm():
     robot = Robot.from_mdh([(0.0, 0.0, 0.0, 0.0), (0.0, 0.5, 0.0, 0.0), (0.0, 0.4, 0.0, 0.0)])
-    assert reach_of(robot) == pytest.approx(0.5 + 0.4 + 0.5)  # the last link as long as the longest
+    assert robot_reach(robot) == pytest.approx(0.5 + 0.4 + 0.5)  # the last link as long as the longest
 
 
 def test_what_changed_on_another_log(simulate):
@@ -365,7 +365,7 @@ def test_what_changed_on_another_log(simulate):
 
 
 def test_left_out_score_is_that_of_fits_without_each_block(simulate):
-    problem = Problem.of(simulate("arm3r").model, simulate("arm3r").samples, blocks=4)
+    problem = Problem.from_model(simulate("arm3r").model, simulate("arm3r").samples, blocks=4)
     trial = try_out(problem.regression)
     noise = trial.noise()
     s, base = problem.data[0], problem.base
@@ -406,7 +406,7 @@ def test_the_excerpt_that_hypotheses_are_weighed_on_has_the_temperature_of_its_o
     theta = np.array([0.05 if item.symbol == "Fct" else item.nominal or 0.0 for item in model.parameters])
     rigid = Model(robot, (RigidBodies(),))
     tau = rigid.inverse_dynamics(theta[:len(rigid.parameters)], *motion) + 0.05 * warm * np.sign(motion[1])
-    samples = replace(Samples.of(*motion, tau, rate=1000.0), temperature=warm)
+    samples = replace(Samples.from_arrays(*motion, tau, rate=1000.0), temperature=warm)
     some = hypothesis_excerpt((samples,))
     assert sum(map(len, some)) < 20_000
     found = identify(model, some, method="wls")

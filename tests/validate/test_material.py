@@ -35,7 +35,7 @@ def noisy(seed: int, more: float = 0.0) -> tuple[Recording, Model, Array]:
 
 def judged(log: Recording, model: Model) -> tuple[Verdict, Estimate, Samples]:
     samples = prepare(log, cutoff=10.0)
-    problem = Problem.of(model, samples, recordings=log)
+    problem = Problem.from_model(model, samples, recordings=log)
     estimate = identify(problem, method="wls")
     return verdict(estimate, problem, reconstruction=reconstruct(estimate, samples)), estimate, samples
 
@@ -45,7 +45,7 @@ def test_torques_of_the_positions_noise_are_those_it_makes() -> None:
     samples = prepare(log, cutoff=10.0)
     q, _, _ = fourier(model.dof, rate=RATE, seed=1)
     clean = prepare(replace(log, q=q), cutoff=10.0, slow=samples.settings["slow"])
-    found = identify(Problem.of(model, samples), method="wls")
+    found = identify(Problem.from_model(model, samples), method="wls")
     truth = replace(found, values=found.base.reduce(theta))
     [seen], [without] = truth.residuals(samples), truth.residuals(clean)
     expected = [np.sqrt(np.mean((seen.predicted - without.predicted)[seen.keep[:, j], j] ** 2)) for j in range(3)]
@@ -60,14 +60,14 @@ def test_noise_of_the_positions_colours_a_residual_and_is_no_missing_term(seed: 
     own = reconstruct(estimate, samples)
     assert any((fit.rms or 0.0) > 0.05 * (fit.torque_rms or 0.0) for fit in own.joints if fit.name in coloured)
     assert [joint.noise for joint in found.tests.joints] == pytest.approx([1.0, 1.0, 1.0], abs=0.35)
-    assert found.of("suspicious") == ()
+    assert found.of_kind("suspicious") == ()
 
 
 @pytest.mark.parametrize("seed", [1, 4])
 def test_what_is_not_modelled_is_said_beside_noise_of_the_positions(seed: int) -> None:
     log, model, _ = noisy(seed, more=0.3)
     found, _, _ = judged(log, model)
-    assert [one.joints for one in found.of("suspicious") if one.code == "residuals-autocorrelated"] == [
+    assert [one.joints for one in found.of_kind("suspicious") if one.code == "residuals-autocorrelated"] == [
         tuple(log.joints or model.robot.joint_names)]
 
 
@@ -85,7 +85,7 @@ def test_a_block_with_little_torque_is_not_odd(disturbed: float, named: bool) ->
     size = np.sqrt(np.mean(tau ** 2, axis=0))
     tau += 0.01 * size * np.random.default_rng(4).normal(size=tau.shape)
     tau[slow] += disturbed * size * np.sin(np.arange(500) / 20)[:, None]
-    problem = Problem.of(model, Samples.of(q, dq, ddq, tau, rate=RATE))
+    problem = Problem.from_model(model, Samples.from_arrays(q, dq, ddq, tau, rate=RATE))
     estimate = identify(problem, method="wls")
     cross = cross_validate(problem, "wls", estimate=estimate)
     assert cross.worst == 6 and cross.errors[6] > 3.0 * np.median(cross.errors) + 2.0  # relative to its own torques

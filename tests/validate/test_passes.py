@@ -22,7 +22,7 @@ def fitted() -> tuple[Problem, Estimate]:
     """A problem of one log of a three-joint arm, and its estimate."""
     model, theta = arm()
     samples = motion(model, theta, 0.01 * np.random.default_rng(0).normal(size=(ROWS, 3)), seconds=20.0, seed=1)
-    problem = Problem.of(model, samples)
+    problem = Problem.from_model(model, samples)
     return problem, identify(problem, method="wls")
 
 
@@ -47,7 +47,7 @@ def test_a_verdict_on_good_data_takes_less_than_a_pass() -> None:
     own = reconstruct(estimate, problem.data, for_tests=True)
     with counted_passes() as passes:
         said = verdict(estimate, problem, reconstruction=own)
-    assert not said.of("suspicious")
+    assert not said.of_kind("suspicious")
     assert passes.total < ROWS, passes.table(ROWS)
 
 
@@ -55,7 +55,7 @@ def test_a_verdict_on_good_data_takes_less_than_a_pass() -> None:
 def test_gathered_equations_are_the_same_and_evaluate_every_row_once(decimation: Decimation | None) -> None:
     problem, _ = fitted()
     samples = replace(problem.data[0], decimation=decimation, segments=np.array([[0, 1500], [1503, ROWS]]))
-    plain = TorqueEquations.of(problem.model, samples, problem.base)
+    plain = TorqueEquations.from_model(problem.model, samples, problem.base)
     gathered = CachedEquations(plain)
     with counted_passes() as passes:
         found = fold(gathered, blocks=8)

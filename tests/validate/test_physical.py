@@ -148,7 +148,7 @@ def test_forces_that_torques_do_not_show() -> None:
     heavy[model.parameters.index("M1")] += 3.0
     q = random_postures(model.robot, 50, 1)
     still = np.zeros_like(q)
-    motion = Samples.of(q, still, still, still, rate=10.0)
+    motion = Samples.from_arrays(q, still, still, still, rate=10.0)
     np.testing.assert_allclose(model.inverse_dynamics(heavy, q, still, still),
                                model.inverse_dynamics(theta, q, still, still), atol=1e-12)
     found = wrench_comparison(model, {"file": theta, "heavy": heavy}, motion)
@@ -173,7 +173,7 @@ def test_wrong_calls_are_refused() -> None:
     with refused(ModelError, "bad-shape", "3"):
         free_fall(model, theta, start=[0.0, np.nan, 0.0])
     with refused(ModelError, "no-parameter-sets"):
-        wrench_comparison(model, {}, Samples.of(*np.zeros((4, 3, 3))))
+        wrench_comparison(model, {}, Samples.from_arrays(*np.zeros((4, 3, 3))))
 
 
 def estimate_of(model, theta) -> Estimate:
@@ -191,7 +191,7 @@ def lwr() -> tuple[Model, np.ndarray, Samples]:
     theta = model.parameters.nominal
     assert theta is not None
     q = random_postures(robot, 30, 2)
-    return model, theta, Samples.of(q, *np.zeros((3, 30, 7)), rate=10.0)
+    return model, theta, Samples.from_arrays(q, *np.zeros((3, 30, 7)), rate=10.0)
 
 
 def test_physics_says_by_how_much_a_link_cannot_exist() -> None:
@@ -227,7 +227,7 @@ def test_physics_of_a_known_robot_is_what_was_put_in() -> None:
     heavy = ten.from_central(3.0, np.array([REACH, 0.0, 0.0]), INERTIA * np.eye(3))
     q = np.linspace(-1.0, 1.0, 20)[:, None]
     still = np.zeros_like(q)
-    found = physics(estimate_of(model, heavy), Samples.of(q, still, still, still, rate=10.0))
+    found = physics(estimate_of(model, heavy), Samples.from_arrays(q, still, still, still, rate=10.0))
     assert found is not None and found.possible and len(found.links) == 1
     link = found.links[0]
     assert (link.mass, link.file_mass) == pytest.approx((3.0, MASS))

@@ -29,24 +29,24 @@ def _panda(data, robot: Robot) -> tuple[Model, Samples]:
 def test_joints_contradict_each_other_with_the_file_of_another_robot(data, folder, file, grade):
     """Another arm with as many joints fits the torques to 7 %: its geometry and its gravity contradict them."""
     model, samples = _panda(data, Robot.from_urdf(data(folder, file)))
-    problem = Problem.of(model, samples)
+    problem = Problem.from_model(model, samples)
     estimate = identify(problem, method="wls")
     found = verdict(estimate, problem, cross=cross_validate(problem, estimate=estimate))
-    warned = [one for one in found.of("suspicious") if one.code == "unexplained-misfit"]
+    warned = [one for one in found.of_kind("suspicious") if one.code == "unexplained-misfit"]
     assert [one.title for one in warned] == ["joints contradict each other"] * (grade == "usable")
     assert found.summary.grade == grade
 
 
 def test_a_real_robot_and_a_wrong_gain_put_into_its_log(data):
     model, samples = _panda(data, Robot.from_urdf(data("panda", "panda_arm.urdf")))
-    problem = Problem.of(model, samples)
+    problem = Problem.from_model(model, samples)
     estimate = identify(problem, method="wls")
     found = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples),
                     cross=cross_validate(problem, estimate=estimate))
     assert not {"drive-gain", "torque-sign", "joint-at-rest"} & {one.code for one in found.findings}
     assert sum(not p.lacking for p in found.excitation.parameters) > 40
     wrong = replace(samples, tau=samples.tau * np.array([1, 1.25, 1, 1, 1, 1, 1]))
-    problem = Problem.of(model, wrong)
+    problem = Problem.from_model(model, wrong)
     estimate = identify(problem, method="wls")
     found = verdict(estimate, problem, reconstruction=reconstruct(estimate, wrong))
     assert [one.joints for one in found.findings if one.code == "drive-gain"] == [("panda_joint2",)]

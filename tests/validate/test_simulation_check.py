@@ -27,12 +27,12 @@ LAW = PD([300.0, 8.0], [60.0, 1.0])
 @cache
 def log() -> Recording:
     t = np.arange(6000) / 1000.0
-    path = Reference.of(np.column_stack([np.sin(1.5 * t) ** 2, 0.8 * np.sin(2.2 * t) ** 2]), rate=1000.0)
+    path = Reference.from_arrays(np.column_stack([np.sin(1.5 * t) ** 2, 0.8 * np.sin(2.2 * t) ** 2]), rate=1000.0)
     return VirtualRobot(MODEL, THETA, LAW).record(path)
 
 
 def estimate(scale: float = 1.0) -> Estimate:
-    found = identify(Problem.of(MODEL, prepare(log(), cutoff=50)), method="wls")
+    found = identify(Problem.from_model(MODEL, prepare(log(), cutoff=50)), method="wls")
     return replace(found, values=scale * found.base.reduce(THETA))
 
 
@@ -71,13 +71,14 @@ def pushed(mass: float, *, force: float = 12.0, rate: float = 500.0, seconds: fl
     """A carriage without friction under a constant force: q = F t^2 / (2 m)."""
     t = np.arange(int(seconds * rate)) / rate
     a = force / mass
-    return Samples.of(*(x[:, None] for x in (0.5 * a * t ** 2, a * t, np.full_like(t, a), np.full_like(t, force))),
-                      t=t, rate=rate, source="pushed.csv")
+    return Samples.from_arrays(*(x[:, None] for x in (0.5 * a * t ** 2, a * t, np.full_like(t, a),
+                                                      np.full_like(t, force))),
+                               t=t, rate=rate, source="pushed.csv")
 
 
 def carriage(mass: float) -> Estimate:
     """An estimate that says so."""
-    found = identify(Problem.of(SLIDE, pushed(3.0)), method="ols")
+    found = identify(Problem.from_model(SLIDE, pushed(3.0)), method="ols")
     theta = SLIDE.parameters.vector({name: mass if name == "M1" else 0.0 for name in SLIDE.parameters.names})
     return replace(found, values=found.base.reduce(theta))
 
@@ -129,7 +130,7 @@ def test_a_mass_below_zero_cannot_be_simulated() -> None:
 
 
 def test_a_joint_that_stands_still_has_no_percent() -> None:
-    still = Samples.of(*np.zeros((4, 1000, 1)), rate=500.0)
+    still = Samples.from_arrays(*np.zeros((4, 1000, 1)), rate=500.0)
     (check,) = simulation_checks(carriage(3.0), [((still,), None)])
     assert check.to_dict()["position_error_per_joint"] == [None] and check.to_dict()["position_error"] is None
     assert check.to_dict()["position_rms_per_joint"] == [0.0]

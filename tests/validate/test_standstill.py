@@ -19,8 +19,8 @@ RATE = 100.0
 
 
 def moved(dq: np.ndarray) -> Samples:
-    return Samples.of(np.cumsum(dq, axis=0) / RATE, dq, np.gradient(dq, 1.0 / RATE, axis=0), np.ones_like(dq),
-                      rate=RATE)
+    return Samples.from_arrays(np.cumsum(dq, axis=0) / RATE, dq, np.gradient(dq, 1.0 / RATE, axis=0), np.ones_like(dq),
+                               rate=RATE)
 
 
 def test_a_standstill_is_left_out_and_a_reversal_is_not():
@@ -46,13 +46,13 @@ def arm() -> tuple[Model, Samples]:
     theta = np.array([0.3 if p.nominal is None else p.nominal for p in model.parameters])
     tau = model.inverse_dynamics(theta, q, dq, ddq)
     tau += 0.01 * np.sqrt(np.mean(tau ** 2, axis=0)) * rng.normal(size=tau.shape)
-    return model, Samples.of(q, dq, ddq, tau, rate=RATE)
+    return model, Samples.from_arrays(q, dq, ddq, tau, rate=RATE)
 
 
 def test_the_nominal_model_chooses_between_sets_of_wrong_scales():
     model, samples = arm()
     factor = np.array([1.0, 1.0, 2.0, 1.0, 1.0, 1.0])
-    regression = Problem.of(model, replace(samples, tau=samples.tau * factor)).regression
+    regression = Problem.from_model(model, replace(samples, tau=samples.tau * factor)).regression
     found = wrong_scales(regression, try_out(regression).noise(), 1.0, [None, 1.0, 2.0, None, None, None])
     assert found is not None
     assert found.joints == (2,)
@@ -67,7 +67,7 @@ def test_scales_that_nothing_determines_are_stated_and_blame_nothing():
     q, dq, ddq = rng.uniform(-1.0, 1.0, size=(3, 400, 2))
     theta = np.array([1.0 if p.name in ("M1", "M2", "Fv1", "Fv2") else 0.0 for p in model.parameters])
     tau = model.inverse_dynamics(theta, q, dq, ddq)
-    samples = Samples.of(q, dq, ddq, tau + 0.01 * rng.normal(size=tau.shape), rate=RATE)
+    samples = Samples.from_arrays(q, dq, ddq, tau + 0.01 * rng.normal(size=tau.shape), rate=RATE)
     said = verdict(identify(model, samples, method="wls"), samples)
     [finding] = [one for one in said.findings if one.code == "scales-undecidable"]
     assert finding.kind == "validation"

@@ -27,8 +27,8 @@ def fitted(swing: float) -> tuple[Samples, Problem, object, CrossValidation]:
     for signal in (q, dq, ddq):
         signal[:, 1:] *= share[:, None]
     tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq) + NOISE * rng.normal(size=(ROWS, 3))
-    samples = Samples.of(q, dq, ddq, tau, rate=100.0)
-    problem = Problem.of(model, samples, blocks=BLOCKS)
+    samples = Samples.from_arrays(q, dq, ddq, tau, rate=100.0)
+    problem = Problem.from_model(model, samples, blocks=BLOCKS)
     estimate = identify(problem, method="wls")
     return samples, problem, estimate, cross_validate(problem, "wls", estimate=estimate)
 
@@ -64,8 +64,9 @@ def test_a_disturbance_in_a_block_that_the_others_determine():
     samples, problem, _, _ = fitted(1.0)
     tau = samples.tau.copy()
     tau[ALONE] += 20.0
-    disturbed = Problem.of(problem.model, Samples.of(samples.q, samples.dq, samples.ddq, tau, rate=100.0),
-                           blocks=BLOCKS)
+    disturbed = Problem.from_model(problem.model,
+                                   Samples.from_arrays(samples.q, samples.dq, samples.ddq, tau, rate=100.0),
+                                   blocks=BLOCKS)
     estimate = identify(disturbed, method="wls")
     cross = cross_validate(disturbed, "wls", estimate=estimate)
     assert int(np.argmax(cross.errors)) == 3

@@ -32,12 +32,12 @@ def log(terms: list[dict[str, Any]], seed: int = 0, **values: float) -> Samples:
     q, dq, ddq = (np.sum(x, axis=2) for x in (size * np.sin(angle), size * w * np.cos(angle),
                                               -size * w ** 2 * np.sin(angle)))
     tau = model.inverse_dynamics(theta, q, dq, ddq)
-    return Samples.of(q, dq, ddq, tau + 0.05 * rng.normal(size=q.shape), rate=200.0)
+    return Samples.from_arrays(q, dq, ddq, tau + 0.05 * rng.normal(size=q.shape), rate=200.0)
 
 
 def untold(friction: tuple[str, ...], samples: Samples, method: str = "wls") -> dict[str, tuple[str, ...]]:
     """Joints by kind of the findings of a verdict."""
-    problem = Problem.of(Model(ROBOT, make_terms(ROBOT, friction)), samples)
+    problem = Problem.from_model(Model(ROBOT, make_terms(ROBOT, friction)), samples)
     estimate = identify(problem, method=method)
     said = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples))
     found = [one for one in said.findings if one.code == "friction-unresolved"]
@@ -75,11 +75,11 @@ def test_worth_is_that_of_fits_without_each_block() -> None:
     simple = [{"kind": "asymmetric-coulomb", "joints": ["joint1", "joint3"]}, {"kind": "coulomb", "joints": ["joint2"]}]
     models = [Model(ROBOT, make_terms(ROBOT, ("viscous", *kinds), extra=extra))
               for kinds, extra in ((("asymmetric-coulomb",), []), ((), simple))]
-    problem = Problem.of(models[0], samples)
+    problem = Problem.from_model(models[0], samples)
     one = next(one for one in friction_worths(problem, identify(problem, method="wls")) if one.joint == "joint2")
     weights, losses = joint_weights(problem.regression), []
     for model in models:
-        folded = dealt(Problem.of(model, samples, blocks=64).regression, 8)
+        folded = dealt(Problem.from_model(model, samples, blocks=64).regression, 8)
         fits = [solve(rest, rest.stack(weights)).beta for rest in (folded.without(k) for k in range(8))]
         losses.append(np.array([folded.only(k).misfits(beta) * weights ** 2 for k, beta in enumerate(fits)]))
     gains, size = (losses[1] - losses[0]).sum(axis=1), losses[1][:, 1].sum()

@@ -45,7 +45,7 @@ def judged(log, model=None, others=(), blocks=False) -> Verdict:
 
 def suspicions(found: Verdict) -> list[tuple[str, ...]]:
     """The code of each suspicious finding and what it names: parameters, or joints where it names none."""
-    return [(finding.code, *(finding.parameters or finding.joints)) for finding in found.of("suspicious")]
+    return [(finding.code, *(finding.parameters or finding.joints)) for finding in found.of_kind("suspicious")]
 
 
 def finding(found: Verdict, code: str) -> Finding:
@@ -134,7 +134,7 @@ def test_one_joint_frozen(simulate, robot, joint):
     assert suspicions(found) == [("joint-at-rest", name)]
     assert finding(found, "joint-at-rest").evidence == {"range": 0.0}
     own = {f"Fv{joint + 1}", f"Fc{joint + 1}"}
-    [hidden] = [one for one in found.of("not-excited") if own <= {*one.parameters}]
+    [hidden] = [one for one in found.of_kind("not-excited") if own <= {*one.parameters}]
     assert (hidden.code, hidden.joints) == ("not-excited", (name,))
     remedies = {one.remedy.advice.code for one in found.excitation.missing if one.name in own}
     assert remedies == {"move-at-all"}
@@ -249,7 +249,7 @@ def test_a_slow_motion_is_badly_conditioned(simulate):
     flat = (y * np.array(estimate.diagnostics["weights"])[None, :, None]).reshape(-1, len(problem.base))
     condition = np.linalg.cond(flat / np.linalg.norm(flat, axis=0))
     assert finding(found, "badly-conditioned").evidence == pytest.approx({"condition": condition}, rel=1e-3)
-    weak = {name for one in found.of("not-excited") for name in one.parameters}
+    weak = {name for one in found.of_kind("not-excited") for name in one.parameters}
     assert weak == {one.name for one in found.excitation.missing} and len(weak) > 5
 
 
@@ -306,8 +306,8 @@ def test_velocities_in_the_position_columns(simulate, columns):
     s = log.samples
     q, dq = {"q=dq": (s.dq, s.dq), "exchanged": (s.dq, s.q), "right": (s.q, s.dq)}[columns]
     recording = Recording(t=s.t, q=q, tau=s.tau, dq=dq, joints=log.model.robot.joint_names, source="log.csv")
-    problem = Problem.of(log.model, prepare(recording), recordings=recording)
-    found = {one.code for one in verdict(identify(problem, method="wls"), problem).of("suspicious")}
+    problem = Problem.from_model(log.model, prepare(recording), recordings=recording)
+    found = {one.code for one in verdict(identify(problem, method="wls"), problem).of_kind("suspicious")}
     assert ("velocities-for-positions" in found) == (columns != "right")
 
 
@@ -351,7 +351,7 @@ def test_numbers_of_a_second_fit_are_said_to_be_so(simulate):
     problem, estimate = log.fitted()
     found = verdict(estimate, problem, reconstruction=reconstruct(estimate, log.samples))
     assert found.refit is not None
-    quoting = [one for one in found.of("suspicious") if "value" in one.evidence]
+    quoting = [one for one in found.of_kind("suspicious") if "value" in one.evidence]
     assert quoting
     for one in quoting:
         values = [float(estimate.values[estimate.names.index(name)]) for name in one.parameters]

@@ -11,7 +11,7 @@ from dynid.actuators.columns import JOINT_COLUMNS
 from dynid.actuators.rollout_kernel import WORK_ROWS, limit_speed, rollout
 from dynid.arrays import Array, Ints
 from dynid.dynamics.state import pack
-from dynid.dynamics.tree import Tree, tree_of
+from dynid.dynamics.tree import Tree, robot_tree
 from dynid.errors import ModelError
 from dynid.recording import Recording
 from dynid.robot import Body, Joint, Robot
@@ -40,13 +40,13 @@ class Chain:
         return pack(self.tree, self.bodies if scale is None else self.bodies * scale[:, None])
 
 
-def chains_of(robot: Robot) -> list[Chain]:
+def robot_chains(robot: Robot) -> list[Chain]:
     """Return the independent chains of a robot with a fixed base and known links."""
     if robot.followers is not None:
         raise ModelError(f"robot '{robot.name}' has dependent joints, which actuator identification does not support",
                          "give a robot file without closed loops and mimic joints", "dependent-joints")
     missing = robot.bodies_without_inertia
-    tree = tree_of(robot)
+    tree = robot_tree(robot)
     if missing:
         raise ModelError(f"robot '{robot.name}' states no inertia of {', '.join(missing)}",
                          "add masses and inertias to its file: without torques, only known links set the scale",
@@ -93,7 +93,7 @@ class LogSignals:
     first: Array
 
     @staticmethod
-    def of(log: Recording, joints: Ints, signals: Mapping[str, Array], gap: float, restart: float | None = None) \
+    def from_log(log: Recording, joints: Ints, signals: Mapping[str, Array], gap: float, restart: float | None = None) \
             -> LogSignals:
         """Return the signals of the given joints from a log.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.actuators.chains import Chain, chains_of
+from dynid.actuators.chains import Chain, robot_chains
 from dynid.actuators.experiment_plan import (
     MAX_RELATIVE_STD,
     PART_KINDS,
@@ -89,7 +89,7 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
     """
     robots = {"": loads} if isinstance(loads, Robot) else dict(loads)
     first = next(iter(robots.values()))
-    drive, progress = drive_law(law), Progress.of(progress)
+    drive, progress = drive_law(law), Progress.from_callback(progress)
     if friction not in FRICTION_MODELS:
         raise DynidError(f"there is no friction model '{friction}'; there are {', '.join(FRICTION_MODELS)}",
                          code="unknown-friction")
@@ -121,7 +121,7 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         raise NotPossibleError("no command stays inside the limits in simulation; check gains, limits and masses",
                                code="no-experiment")
     chosen = _chosen(candidates, max(int(duration / part_duration + 1e-9), 1))
-    labels = _Labels.of(next(iter(designs.values())))
+    labels = _Labels.from_designs(next(iter(designs.values())))
     return _with_purposes(chosen, candidates, first.joint_names, rate, labels, notes)
 
 
@@ -150,7 +150,7 @@ class _Labels:
     sizes: Array
 
     @staticmethod
-    def of(designs: Sequence[_ChainDesign]) -> _Labels:
+    def from_designs(designs: Sequence[_ChainDesign]) -> _Labels:
         unknowns = [(one.problem.label(k), item.item.unit) for one in designs
                     for k, item in enumerate(one.problem.unknowns)]
         return _Labels(tuple(name for name, _ in unknowns), tuple(unit for _, unit in unknowns),
@@ -212,7 +212,7 @@ def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, flo
              if item.name not in (*wanted, *known, *given) and item.name in assumed}
     unknown = [name for name in ("armature", *FRICTION_MODELS[friction], "offset", *wanted) if name not in known]
     found = []
-    for chain in chains_of(robot):
+    for chain in robot_chains(robot):
         names = tuple(robot.joint_names[j] for j in chain.joints)
         unknowns = unknown_parameters(law, len(names), unknown, () if "delay" in known else ("delay",))
         problem = ChainProblem(law, names, (), tuple({**dict(known), **fixed} for _ in names), unknowns)
@@ -252,7 +252,7 @@ def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentP
         log = ActuatorLog(Recording.from_commands(t, command, command), part.gains)
         matrices = []
         for one in designs:
-            ready = one.problem.with_logs([ChainLog.of(one.chain, log, law, gap=1.0, restart=None)])
+            ready = one.problem.with_logs([ChainLog.from_log(one.chain, log, law, gap=1.0, restart=None)])
             moved = ready.simulate(one.x, ready.logs[0])
             if moved is None or not _is_inside(moved, [rooms[j] for j in one.chain.joints]):
                 break

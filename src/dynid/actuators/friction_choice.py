@@ -40,7 +40,7 @@ class Fold:
     left_out: tuple[ChainLog, ...]
 
 
-def folds_of(problem: ChainProblem, restart: float | None) -> list[Fold]:
+def validation_folds(problem: ChainProblem, restart: float | None) -> list[Fold]:
     """Return two divisions of the logs into fitted and validation parts: whole logs if there are many, else halves of
     each."""
     logs = problem.logs
@@ -77,7 +77,7 @@ def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, Chai
     values of a fit. scale: list of the RMS residuals of each chain (dof,); the first model fills it."""
     blocks, sums, count, fitted = [], 0.0, 0, list[JointValues]()
     for k, problem in enumerate(problems):
-        for part, fold in enumerate(folds_of(problem, restart), 1):
+        for part, fold in enumerate(validation_folds(problem, restart), 1):
             place = f"chain {k + 1} of {len(problems)}, part {part} of 2"
             own_logs = problem.with_logs(fold.fitted)
             fit = refine(own_logs, start(len(fitted), own_logs), max_iterations=_FOLD_ITERATIONS, finish=False,
@@ -110,7 +110,7 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
     Args:
         make: function that returns the problems of all chains for a model.
         start: function that returns initial values of a model; the solution of a simpler model is tried too.
-        restart: see `LogSignals.of`.
+        restart: see `LogSignals.from_log`.
         progress: called with progress messages.
     """
     kept, scale = "m1", list[Array]()

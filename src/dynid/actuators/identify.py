@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.actuators.chains import LARGEST_STEP, SIMULATION_STEPS, chains_of
+from dynid.actuators.chains import LARGEST_STEP, SIMULATION_STEPS, robot_chains
 from dynid.actuators.drive_limits import error_shares
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.friction_choice import JointValues, choose_friction
@@ -24,7 +24,7 @@ from dynid.actuators.linear_stage import (
 )
 from dynid.actuators.parameter_combinations import identifiability
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS, OPTIONAL_PARAMETERS, ActuatorParameter
-from dynid.actuators.posterior import posterior_of
+from dynid.actuators.posterior import actuator_posterior
 from dynid.actuators.problem import ActuatorLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
 from dynid.actuators.suspicions import causes, unequal_joints
@@ -86,7 +86,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         for table in known:
             table.pop(name, None)
     still = still_joints([entry.recording for entry in entries])
-    moving = [k for k, chain in enumerate(chains_of(robot)) if not np.isin(chain.joints, still).all()]
+    moving = [k for k, chain in enumerate(robot_chains(robot)) if not np.isin(chain.joints, still).all()]
     if len(still):
         remarks.append(f"{', '.join(robot.joint_names[j] for j in still)}: does not move in any log (by less than "
                        f"{MIN_MOTION:g} rad), so it is fixed at its position and its values are not estimated.")
@@ -268,7 +268,7 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
     return ActuatorEstimate(robot.name, robot.joint_names, law.name, friction, tuple(parameters), tuple(notes),
                             tuple(findings), comparison, logs, first / max(count, 1),
                             max(fit.iterations for fit in fits), max(fit.gradient_error for fit in fits),
-                            posterior_of(robot, entries, problems, fits, determined, simulated))
+                            actuator_posterior(robot, entries, problems, fits, determined, simulated))
 
 
 def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: Stage) -> list[ActuatorValue]:

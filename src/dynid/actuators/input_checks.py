@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dynid.actuators.chains import chains_of
+from dynid.actuators.chains import robot_chains
 from dynid.actuators.laws import DriveLaw
 from dynid.actuators.problem import ActuatorLog
 from dynid.arrays import Array, Ints
@@ -78,7 +78,7 @@ def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> 
             remarks.append(f"Left out: {problem.reason}")
     if not usable:
         raise problems[0]
-    limit = MAX_SIMULATED_TIME / max(len(chain.joints) for chain in chains_of(robot))
+    limit = MAX_SIMULATED_TIME / max(len(chain.joints) for chain in robot_chains(robot))
     whole = sum(_duration(log) for log in usable)
     if whole > limit:
         pieces = [piece for log in usable for piece in

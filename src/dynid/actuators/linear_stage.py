@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from dynid.actuators import columns as c
-from dynid.actuators.chains import SIMULATION_STEPS, Chain, chains_of
+from dynid.actuators.chains import SIMULATION_STEPS, Chain, robot_chains
 from dynid.actuators.input_checks import GAP_INTERVALS
 from dynid.actuators.laws import DriveLaw, DriveSignals
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS
@@ -70,7 +70,7 @@ class _Filtered:
         return low_pass(x, self.cutoff, self.rate, _FILTER_ORDER, self.segments)
 
     @staticmethod
-    def of(log: ChainLog) -> _Filtered:
+    def from_log(log: ChainLog) -> _Filtered:
         s = log.signals
         rate = 1.0 / float(np.median(np.diff(s.t)))
         bounds = [*s.starts, len(s.t)] if len(s.starts) < 2 or np.any(np.diff(s.t) > 3.0 / rate) else [0, len(s.t)]
@@ -125,7 +125,7 @@ def _cutoff(log: ChainLog, rate: float) -> float:
 def filtered_logs(problem: ChainProblem) -> list[_Filtered]:
     """Return the filtered logs of a chain; they are computed once for all delays that are tried."""
     known = replace(problem, unknowns=())
-    return [_Filtered.of(replace(log, signals=log.signals.at_speeds(known.speed_limits(np.zeros(0), log))))
+    return [_Filtered.from_log(replace(log, signals=log.signals.at_speeds(known.speed_limits(np.zeros(0), log))))
             for log in problem.logs]
 
 
@@ -199,14 +199,14 @@ def chain_problem(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Dri
                   still: Ints) -> ChainProblem:
     """Return the estimation problem of chain k, with no parameter to estimate yet."""
     logs = []
-    chain = chains_of(robot)[k]
+    chain = robot_chains(robot)[k]
     for entry in entries:
-        own: Chain = chains_of(entry.robot)[k] if entry.robot is not None else chain
+        own: Chain = robot_chains(entry.robot)[k] if entry.robot is not None else chain
         gap = GAP_INTERVALS * float(np.median(np.diff(entry.recording.t)))
         gains = dict(entry.gains)
         if law.name == "voltage" and entry.recording.voltage is not None:
             gains["vin"] = float("nan")  # the logged voltage is used instead
-        logs.append(ChainLog.of(own, ActuatorLog(entry.recording, gains), law, gap, restart))
+        logs.append(ChainLog.from_log(own, ActuatorLog(entry.recording, gains), law, gap, restart))
     names = tuple(robot.joint_names[j] for j in chain.joints)
     fixed = {} if delay is None else {"delay": delay}
     tables = tuple({**known[j], **fixed} for j in chain.joints)

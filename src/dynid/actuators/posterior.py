@@ -232,9 +232,9 @@ def friction_torque(own: Array, motor: Array, external: Array, speed: Array) -> 
     return own[c.COULOMB] + load + more * np.exp(-(np.abs(speed) / own[c.STRIBECK_SPEED]) ** own[c.STRIBECK_SHAPE])
 
 
-def posterior_of(robot: Robot, entries: Sequence[ActuatorLog], problems: Sequence[ChainProblem],
-                 fits: Sequence[Refinement], identified: Sequence[Bools], simulated: Sequence[Array]
-                 ) -> ActuatorPosterior:
+def actuator_posterior(robot: Robot, entries: Sequence[ActuatorLog], problems: Sequence[ChainProblem],
+                       fits: Sequence[Refinement], identified: Sequence[Bools], simulated: Sequence[Array]
+                       ) -> ActuatorPosterior:
     """Return the posterior of all chains of a robot.
 
     Args:

@@ -71,15 +71,15 @@ class ChainLog:
     drive: Mapping[str, Array]
 
     @staticmethod
-    def of(chain: Chain, log: ActuatorLog, law: DriveLaw, gap: float, restart: float | None) -> ChainLog:
+    def from_log(chain: Chain, log: ActuatorLog, law: DriveLaw, gap: float, restart: float | None) -> ChainLog:
         drive = law.signals(log.recording)
-        signals = LogSignals.of(log.recording, chain.joints, drive, gap, restart)
+        signals = LogSignals.from_log(log.recording, chain.joints, drive, gap, restart)
         return ChainLog(chain, log.recording, signals, log.gains, chain.packed(), drive)
 
     def part(self, start: int, stop: int, gap: float, restart: float | None) -> ChainLog:
-        """Return the rows from start to stop as a new log; gap, restart: see `LogSignals.of`."""
+        """Return the rows from start to stop as a new log; gap, restart: see `LogSignals.from_log`."""
         recording, drive = self.recording[start:stop], {name: own[start:stop] for name, own in self.drive.items()}
-        signals = LogSignals.of(recording, self.chain.joints, drive, gap, restart)
+        signals = LogSignals.from_log(recording, self.chain.joints, drive, gap, restart)
         return replace(self, recording=recording, signals=signals, drive=drive)
 
 
@@ -149,7 +149,7 @@ class ChainProblem:
         """Number of rows (samples) of each log."""
         return [len(log.signals.t) for log in self.logs]
 
-    def rows_of(self, k: int) -> slice:
+    def affected_rows(self, k: int) -> slice:
         """Return the rows that unknown k affects: those of one simulation for an initial state, all rows for a
         parameter."""
         one = self.unknowns[k]

@@ -122,7 +122,7 @@ def jacobian(problem: ChainProblem, x: Array, scale: Array, share: float | Array
                                    _DIVERGENCE_HINT, "simulation-diverges")
         for k in group:
             columns[k] = np.zeros_like(first)
-            rows = problem.rows_of(k)
+            rows = problem.affected_rows(k)
             columns[k][rows] = (first[rows] - second[rows]) / (high[k] - low[k])
     return np.stack([columns[k] for k in range(len(x))], axis=2)
 
@@ -190,7 +190,8 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
 def _difference_steps(problem: ChainProblem, found: _Minimum) -> tuple[Array, Array]:
     """Return the steps of the finite differences (unknowns,), one standard error within bounds, and the covariance of
     the unknowns. Both are in units of the scales of the unknowns."""
-    covariance = covariance_of(found.slopes, found.residual, problem.log_rows) / np.outer(found.scale, found.scale)
+    covariance = (autocorrelated_covariance(found.slopes, found.residual, problem.log_rows)
+                  / np.outer(found.scale, found.scale))
     return np.clip(np.sqrt(np.maximum(np.diag(covariance), 0.0)), *_DIFFERENCE_SHARES), covariance
 
 
@@ -298,7 +299,7 @@ def _weights(residual: Array) -> Array:
     return 1.0 / np.maximum(rms, 1e-6 * max(float(rms.max()), 1e-9))
 
 
-def covariance_of(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
+def autocorrelated_covariance(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
     """Return the covariance (k, k) of least squares on sensitivities (rows, dof, k) with autocorrelated residuals."""
     weights, k = _weights(residual), slopes.shape[2]
     gap = max(log_rows) // 5  # rows of zeros between the logs, so that products of different logs vanish
@@ -334,7 +335,7 @@ def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: in
     slopes = _projected(found.slopes, residual, count)
     at_bound = _at_bound(problem, x, scale)[:count]
     weights = _weights(residual)[None, :, None]
-    covariance = covariance_of(slopes, residual, problem.log_rows)
+    covariance = autocorrelated_covariance(slopes, residual, problem.log_rows)
     rounding, share_of_rounding = rounding_errors(problem, x, slopes, residual, weights[0, :, 0])
     variance = np.maximum(np.diag(covariance), 1e-300)
     factor = np.sqrt(1.0 - share_of_rounding + rounding ** 2 / variance)

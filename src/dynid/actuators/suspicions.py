@@ -225,7 +225,7 @@ def given_values(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding],
     # Among causes that explain the motion equally well, the scale of all torques is first: it covers gains and masses.
     equal = [one for one in found if 1.0 - one.decrease <= _EQUAL_ERROR * least]
     return [_contradiction(problem, equal[0]) if len(equal) == 1 or equal[0].name == "torque_scale"
-            else _one_of(problem, equal)], notes
+            else _one_wrong_value(problem, equal)], notes
 
 
 def _untested_note(problem: ChainProblem, found: Untested) -> Note:
@@ -265,7 +265,7 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
                    second_fit=True)
 
 
-def _one_of(problem: ChainProblem, equal: Sequence[Released]) -> Finding:
+def _one_wrong_value(problem: ChainProblem, equal: Sequence[Released]) -> Finding:
     """Return a finding that one of several given values is probably wrong."""
     listed = ", or ".join(f"{one.name} = {_text(one)}{_TESTED_UNITS.get(one.name, '')} in place of the given "
                           f"{one.given:.4g}{_TESTED_UNITS.get(one.name, '')}" for one in equal)

@@ -9,7 +9,7 @@ import typer
 
 from dynid.cli.options import OtherMapping, Start, Stop, Trust, numbers
 from dynid.cli.output import Json, console, print_json, saved, show_progress, table
-from dynid.errors import DynidError, one_of
+from dynid.errors import DynidError, known_name
 
 if TYPE_CHECKING:
     from dynid.contacts import ContactLog
@@ -54,7 +54,7 @@ def command(
     both = numbers(prior, "--prior") or []
     if len(both) != 2:
         raise DynidError(f"--prior takes two numbers, of forces in N and of moments in N m, got '{prior}'")
-    chosen = one_of(method or OBSERVER_METHODS[0], OBSERVER_METHODS, "method for external forces")
+    chosen = known_name(method or OBSERVER_METHODS[0], OBSERVER_METHODS, "method for external forces")
     options = ContactOptions(frame or None, axes or None, tuple(free or ()), chosen, window, (both[0], both[1]), alarms,
                              trust)
     if output is not None:

@@ -141,10 +141,10 @@ def command(
         from dynid.robot import Robot
         from dynid.runs.actuator_experiment import PENDULUM, ExperimentRequest
         from dynid.runs.arguments import lock_table
-        from dynid.runs.models import part_of
+        from dynid.runs.models import reduced_robot
         from dynid.runs.safe_motion import Safety
 
-        machine = None if robot == PENDULUM else part_of(Robot.load(robot), words(only), lock_table(lock or []))
+        machine = None if robot == PENDULUM else reduced_robot(Robot.load(robot), words(only), lock_table(lock or []))
         _actuators(ExperimentRequest(
             robot, actuator, named_numbers(gain or [], "--gain"),
             {name: given[0] for name, given in named_numbers(value or [], "--value").items()}, friction or "m4",
@@ -163,11 +163,11 @@ def command(
     from dynid.excitation.trajectories.families import family_named
     from dynid.robot import Robot
     from dynid.runs.arguments import lock_table
-    from dynid.runs.models import part_of
+    from dynid.runs.models import reduced_robot
     from dynid.runs.motion_design import MotionRequest, design_motion, motion_facts
     from dynid.runs.safe_motion import Safety
 
-    machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    machine = reduced_robot(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
     seconds = BUDGET if budget is None and rounds is None else budget
     request = MotionRequest(
         friction=words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,

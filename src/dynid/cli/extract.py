@@ -46,18 +46,18 @@ def command(
 ) -> None:
     """Extract full parameters from base values inside bounds, and compare their torques and internal forces."""
     from dynid.extraction import ExtractionOptions
-    from dynid.extraction.searches import search_of
+    from dynid.extraction.searches import find_search
     from dynid.files import free_paths
-    from dynid.runs.extracted_sets import FILES, base_values_of, checked_losses, extract_sets, save_sets
+    from dynid.runs.extracted_sets import FILES, checked_losses, extract_sets, read_base_values, save_sets
 
     step: Literal["one", "two"] = "one" if one_step else "two"
-    options = ExtractionOptions(form=_form(form), step=step, search=search_of(search), runs=runs,
+    options = ExtractionOptions(form=_form(form), step=step, search=find_search(search), runs=runs,
                                 evaluations=evaluations, seed=seed, nearest=nearest)
     losses = checked_losses(loss or ["full"])
     if output is not None:
         free_paths(output, FILES, force)
     with show_progress("extract") as progress:
-        given = base_values_of(source, base, folded=one_step, trust=trust)
+        given = read_base_values(source, base, folded=one_step, trust=trust)
         found = extract_sets(given, source, bounds or ["normal"], losses, options, progress)
         written = saved(save_sets, found, output, force, progress)
     if json:

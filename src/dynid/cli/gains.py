@@ -41,9 +41,9 @@ def command(
     from dynid.runs.models import make_robot
     from dynid.runs.settings import PayloadSettings, RunSettings
 
-    settings = RunSettings.of({"robot": robot, "logs": logs, "log": log_table(mapping),
-                               "model": {"friction": words(friction)},
-                               "prepare": {} if cutoff is None else {"cutoff": cutoff}}, "gains")
+    settings = RunSettings.from_values({"robot": robot, "logs": logs, "log": log_table(mapping),
+                                        "model": {"friction": words(friction)},
+                                        "prepare": {} if cutoff is None else {"cutoff": cutoff}}, "gains")
     where, about = numbers(centre, "--centre"), numbers(inertia, "--inertia")
     for given, count, option in ((where, 3, "--centre"), (about, 6, "--inertia")):
         if given is not None and len(given) != count:

@@ -75,11 +75,11 @@ def command(
     from dynid.robot.free_base import refuse_free_base
     from dynid.runs.arguments import lock_table
     from dynid.runs.code_files import CodeOptions, code_facts, code_paths, make_program, with_companions, write_code
-    from dynid.runs.models import part_of
+    from dynid.runs.models import reduced_robot
 
     options = CodeOptions(words(what), with_companions(words(language)), parameters.value, real.value, batch, frame,
                           name, following.value)
-    machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    machine = reduced_robot(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
     refuse_free_base(machine, "code generation")
     refuse_to_replace(code_paths(output, name or machine.name, options).values(), force)
     with show_progress("generate") as progress:

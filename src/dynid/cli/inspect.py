@@ -60,9 +60,9 @@ def command(
     from dynid.robot import Robot
     from dynid.runs.arguments import lock_table
     from dynid.runs.consistency_check import inspect_logs, inspect_robot
-    from dynid.runs.models import part_of
+    from dynid.runs.models import reduced_robot
 
-    machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    machine = reduced_robot(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
     down = numbers(gravity, "--gravity")
     if down is not None:
         if len(down) != 3:

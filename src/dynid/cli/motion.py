@@ -63,11 +63,11 @@ def command(
     from dynid.robot import Robot
     from dynid.robot.free_base import refuse_free_base
     from dynid.runs.arguments import lock_table
-    from dynid.runs.models import part_of
+    from dynid.runs.models import reduced_robot
     from dynid.runs.motion_design import motion_facts
     from dynid.runs.unoptimised_motion import PlainMotionRequest, plain_motion
 
-    machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    machine = reduced_robot(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
     refuse_free_base(machine, "the check of a motion")
     with show_progress("motion") as progress:
         data = plain_motion(machine, PlainMotionRequest(

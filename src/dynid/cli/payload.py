@@ -9,7 +9,7 @@ import typer
 
 from dynid.cli.options import OtherMapping, Start, Stop, Trust, deviating
 from dynid.cli.output import Json, console, print_json, saved, show_progress, table
-from dynid.errors import one_of
+from dynid.errors import known_name
 
 if TYPE_CHECKING:
     from dynid.runs.payload_result import FoundPayload
@@ -50,7 +50,7 @@ def command(
     from dynid.runs.arguments import log_table
     from dynid.runs.payload_result import FILES, METHODS, PayloadOptions, find_payload, save_payload
 
-    chosen = one_of(method, METHODS, "payload method") if method else None
+    chosen = known_name(method, METHODS, "payload method") if method else None
     options = PayloadOptions(frame or None, chosen, deviating(mass, "--mass"), gain_std,
                              not inconsistent, tuple(unloaded or ()), trust)
     if output is not None:

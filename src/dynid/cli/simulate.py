@@ -87,7 +87,7 @@ def command(
     from dynid.robot import Robot
     from dynid.robot.free_base import refuse_free_base
     from dynid.runs.arguments import lock_table
-    from dynid.runs.models import part_of
+    from dynid.runs.models import reduced_robot
     from dynid.runs.virtual_log import (
         VirtualLoopOptions,
         flexible_joints,
@@ -108,7 +108,7 @@ def command(
     if any(value is not None for value in springs.values()):
         sensors["flexible"] = flexible_joints(**springs)
     loop = VirtualLoopOptions(controller.value, bandwidth, damping, rate)
-    machine = part_of(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    machine = reduced_robot(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
     refuse_free_base(machine, "closed-loop simulation")
     with show_progress("simulate") as progress:
         progress(f"{trajectory.name} under {controller.value}")

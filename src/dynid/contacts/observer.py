@@ -110,7 +110,7 @@ class ModelRows:
     def __init__(self, model: LinearModel, base: BaseParameters, options: FilterOptions,
                  beside: Callable[[Array, Array], Array] | None = None,
                  load: Callable[[Array, Array, Array], Array] | None = None) -> None:
-        self.layout, feeding = Layout.of(model, base), options.feeding()
+        self.layout, feeding = Layout.from_model(model, base), options.feeding()
         self._done: list[TimedRows] = []
         self.feed = Feed(complete(model).joint_names, RowEntries(self.layout, feeding.equations, beside, load),
                          self._done.append, feeding, 0.0)
@@ -151,7 +151,7 @@ class TransmittedTorque:
     loaded: tuple[tuple[UnderLoad, Ints], ...]
 
     @staticmethod
-    def of(estimate: Estimate) -> TransmittedTorque | None:
+    def from_estimate(estimate: Estimate) -> TransmittedTorque | None:
         """Return the transmitted torques of an estimate; None if its friction does not depend on load."""
         model = robot_model(estimate.model)
         loaded = () if model is None else tuple(
@@ -181,7 +181,8 @@ class Observer:
     def __init__(self, estimate: Estimate, options: FilterOptions) -> None:
         self.estimate, self.options = estimate, options
         self._covariance, self._slow = parameter_covariance(estimate), np.array(options.speeds)
-        self._rows = ModelRows(estimate.model, estimate.base, options, self._beside, TransmittedTorque.of(estimate))
+        self._rows = ModelRows(estimate.model, estimate.base, options, self._beside,
+                               TransmittedTorque.from_estimate(estimate))
 
     def _beside(self, q: Array, dq: Array) -> Array:
         """Return positions, velocities and flags of slow joints (3 dof, m), which are filtered like the torques."""

@@ -21,10 +21,10 @@ from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording import Recording, Samples
 from dynid.recording.excerpts import filterable_excerpt
 from dynid.recording.log_files import find_logs, short_name
-from dynid.recording.log_reading import mapping_of
+from dynid.recording.log_reading import resolve_mapping
 from dynid.recording.preparation import Preparation
 from dynid.recording.sample_preparation import AT_REST, Gridded, check_usable, on_grid, prepare_gridded
-from dynid.regression import BaseParameters, Equations, Regression, equations_of, fold
+from dynid.regression import BaseParameters, Equations, Regression, fold, prepared_equations
 from dynid.robot import Robot
 from dynid.workers import Workers
 
@@ -88,11 +88,11 @@ class Dataset:
             store: folder in which compressed logs are kept, so that the next call reads only new ones.
             pilot_rows: number of rows that are kept in memory, by default `PILOT_ROWS`.
         """
-        rules = mapping_of(mapping, {})
+        rules = resolve_mapping(mapping, {})
         dataset = Dataset.open([LogSource.from_file(file, rules) for file in find_logs(sources)], robot,
                                workers=Workers(workers, scheduler), store=None if store is None else Path(store),
                                pilot_rows=pilot_rows)
-        return dataset.prepared(Preparation.of(dict(prepare or {})))
+        return dataset.prepared(Preparation.from_settings(dict(prepare or {})))
 
     @staticmethod
     def open(logs: Sequence[LogSource], robot: Robot | None = None, *, workers: Workers | None = None,
@@ -103,7 +103,7 @@ class Dataset:
             RecordingError: for a required log that does not exist or cannot be read.
             NotPossibleError: if no log can be used.
         """
-        progress, failures = Progress.of(progress), dict[int, log_folds.Failure]()
+        progress, failures = Progress.from_callback(progress), dict[int, log_folds.Failure]()
         in_memory: dict[int, log_folds.LogInMemory] = {}
         enough = PILOT_ROWS if pilot_rows is None else pilot_rows
         problems: list[Exception] = []
@@ -123,7 +123,7 @@ class Dataset:
                 if log.is_required and getattr(problem, "code", None) != AT_REST:
                     raise
                 problems.append(problem)
-                failures[place] = log_folds.failure_of(log, problem)
+                failures[place] = log_folds.log_failure(log, problem)
                 continue
             in_memory[place] = log_folds.LogInMemory(None, recording, sha256)
             rows += len(recording)
@@ -205,7 +205,7 @@ class Dataset:
             equations: equations of the logs in memory, if available.
         """
         if self.is_in_memory:
-            own = equations_of(model, self.samples, base) if equations is None else equations
+            own = prepared_equations(model, self.samples, base) if equations is None else equations
             left_out = tuple(self.failures[k] for k in sorted(self.failures))
             return fold(own, blocks=blocks, threads=threads), log_folds.FoldedLogs((), left_out,
                                                                          self.preparation or Preparation())

@@ -83,7 +83,7 @@ class ManifestEntry:
         return asdict(self)
 
     @staticmethod
-    def of(table: dict[str, Any]) -> ManifestEntry:
+    def from_table(table: dict[str, Any]) -> ManifestEntry:
         """Return an entry from the data of a manifest file, see `stored`."""
         known = {name: table[name] for name in ManifestEntry.__dataclass_fields__ if name in table}
         facts = known.get("facts")
@@ -116,7 +116,7 @@ class LogFold:
             raise RecordingError(f"{named} is not the compressed regression of a log") from None
         regression = Regression.of_arrays(arrays, model, named)
         try:
-            entry = ManifestEntry.of(json.loads(str(arrays["entry"])))
+            entry = ManifestEntry.from_table(json.loads(str(arrays["entry"])))
         except (KeyError, ValueError, TypeError):
             raise RecordingError("these bytes are not the compressed regression of a log") from None
         noise = tuple(arrays[f"noise{j}"] for j in range(regression.dof)) if "noise0" in arrays else None
@@ -148,7 +148,7 @@ class FoldStore:
         path = self.folder / MANIFEST
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
-            found = {place: ManifestEntry.of(one) for place, one in table["logs"].items()}
+            found = {place: ManifestEntry.from_table(one) for place, one in table["logs"].items()}
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -175,7 +175,7 @@ class FoldStore:
         except RecordingError:
             return None
 
-    def bytes_of(self, entry: ManifestEntry) -> bytes:
+    def read_bytes(self, entry: ManifestEntry) -> bytes:
         """Return a compressed log as bytes; empty if its file is missing."""
         try:
             return self.path(entry.sha256).read_bytes()

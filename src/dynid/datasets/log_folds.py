@@ -22,7 +22,7 @@ from dynid.model import LinearModel
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.recording.sample_preparation import AT_REST, on_grid, prepare_gridded
-from dynid.regression import BaseParameters, Equations, Regression, equations_of, fold
+from dynid.regression import BaseParameters, Equations, Regression, fold, prepared_equations
 from dynid.robot import Robot
 from dynid.workers import Job, Workers
 
@@ -104,7 +104,7 @@ class FoldJob:
             in_memory = LogInMemory(prepared_alike(read, self.preparation), read, sha256)
         samples = in_memory.samples
         assert samples is not None
-        equations = equations_of(self.model, (samples,), self.base)
+        equations = prepared_equations(self.model, (samples,), self.base)
         found = fold(equations, blocks=self.blocks, threads=self.threads)
         noise = None if self.noise is None else self.noise(equations, found)
         first, recording = log.files[0], in_memory.recording
@@ -189,7 +189,7 @@ class Folding:
                 log.stamp()  # raises an error if the file does not exist
                 entry = None if kept is None else kept.known(log)
             except DynidError as problem:
-                found[k] = failure_of(log, problem)
+                found[k] = log_failure(log, problem)
                 continue
             if entry is not None:
                 known[k] = entry
@@ -210,7 +210,7 @@ def prepared_alike(recording: Recording, preparation: Preparation) -> Samples:
     return prepare_gridded(on_grid(recording, preparation, spectrum=False), preparation)
 
 
-def failure_of(log: LogSource, problem: Exception) -> Failure:
+def log_failure(log: LogSource, problem: Exception) -> Failure:
     """Return the record of an excluded log, with the reason."""
     robot = log.files[0].robot
     if isinstance(problem, DynidError):
@@ -291,7 +291,7 @@ class _Items(Sequence[Item | Failure]):
         if k in folding.failures:
             return folding.failures[k]
         entry = folding.known.get(k)
-        packed = b"" if entry is None or folding.store is None else folding.store.bytes_of(entry)
+        packed = b"" if entry is None or folding.store is None else folding.store.read_bytes(entry)
         return Item(folding.logs[k], folding.in_memory.get(k), entry, packed)
 
 
@@ -318,7 +318,7 @@ def _folded(job: FoldJob, item: Item) -> LogFold | Failure:
     except Exception as problem:  # readers raise various errors for damaged files
         if item.log.is_required and getattr(problem, "code", None) != AT_REST:
             raise
-        return failure_of(item.log, problem)
+        return log_failure(item.log, problem)
 
 
 def add_parts(job: FoldJob, one: Regression, other: Regression) -> Regression:

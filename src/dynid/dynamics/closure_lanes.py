@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from dynid.dynamics.bodies import axis_in_base, placed, pose_in_parent
-from dynid.dynamics.closures import POINT, ROD, aligned, equations_of
+from dynid.dynamics.closures import POINT, ROD, aligned, closure_size
 from dynid.dynamics.compiled import INLINED, INNER_BORROWING
 from dynid.dynamics.elimination import INVERT, MULTIPLY
 from dynid.dynamics.tiles import EXACT_ANGLE, cos_sin
@@ -154,7 +154,7 @@ def equations_lanes(kinds, pairs, places, lengths, bodies, ends, equations):
             origin_lanes(places[k, 1], bodies[pairs[k, 1]], second)
         else:
             end_lanes(places[k, 1], bodies[pairs[k, 1]], second)
-        for e in range(equations_of(kind)):
+        for e in range(closure_size(kind)):
             if kind == ROD:
                 rod_lanes(first, second, lengths[k], equations[row])
             elif e < 3:
@@ -285,7 +285,7 @@ def bias_lanes(kinds, pairs, lengths, chosen, n, equations, ends, motions, sides
     row, c = 0, 0
     for k in range(len(kinds)):
         one, two, first, second = motions[pairs[k, 0]], motions[pairs[k, 1]], ends[k, 0], ends[k, 1]
-        for e in range(equations_of(kinds[k])):
+        for e in range(closure_size(kinds[k])):
             if c < len(chosen) and chosen[c] == row:  # in ascending order
                 out = sides[c, n * LANES:]
                 accelerated_lanes(equations[row], one, two, out)

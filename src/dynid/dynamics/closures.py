@@ -22,7 +22,7 @@ EQUATIONS = (3, 5, 6, 1)  # number for each kind of closure
 
 
 @njit(**INNER_BORROWING)
-def equations_of(kind):
+def closure_size(kind):
     """Return the number of equations of a closure of this kind."""
     return EQUATIONS[kind]
 
@@ -46,7 +46,7 @@ def place_bodies(parent, pose, axis, q, R, P, S):
 
 
 @njit(**INNER_BORROWING)
-def end_of(body, place, R, P, out):
+def attachment_pose(body, place, R, P, out):
     """Compute the pose in the base frame, out (12), of an attachment frame `place` (12) on a body (-1: the base)."""
     r = (place[0], place[1], place[2], place[4], place[5], place[6], place[8], place[9], place[10])
     p = (place[3], place[7], place[11])
@@ -77,8 +77,8 @@ def closure_equations(kinds, bodies, places, lengths, R, P, phi, wrenches, ends)
     """Compute the values phi (m,) and wrenches (m, 6) of all closure equations, and attachment poses `ends` (k, 24)."""
     row = 0
     for k in range(len(kinds)):
-        end_of(bodies[k, 0], places[k, 0], R, P, ends[k, :12])
-        end_of(bodies[k, 1], places[k, 1], R, P, ends[k, 12:])
+        attachment_pose(bodies[k, 0], places[k, 0], R, P, ends[k, :12])
+        attachment_pose(bodies[k, 1], places[k, 1], R, P, ends[k, 12:])
         first, second = ends[k, :12], ends[k, 12:]
         a, b = vector(first, 9, 1), vector(second, 9, 1)
         d = (a[0] - b[0], a[1] - b[1], a[2] - b[2])
@@ -96,7 +96,7 @@ def closure_equations(kinds, bodies, places, lengths, R, P, phi, wrenches, ends)
             put(wrenches[row], 0, 1, cross(middle, unit))
             put(wrenches[row], 3, 1, unit)
             row += 1
-        for e in range(3, equations_of(kinds[k])):
+        for e in range(3, closure_size(kinds[k])):
             i, j = aligned(kinds[k], e)
             x, y = column(first, i), column(second, j)
             phi[row] = dot(x, y)
@@ -111,7 +111,7 @@ def closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, out):
     out[:] = 0.0
     row = 0
     for k in range(len(kinds)):
-        count = equations_of(kinds[k])
+        count = closure_size(kinds[k])
         for end in range(2):
             sign, j = (1.0 if end == 0 else -1.0), bodies[k, end]
             while j >= 0:
@@ -140,7 +140,7 @@ def equation_count(kinds):
     """Return the number of equations of closures of these kinds."""
     count = 0
     for kind in kinds:
-        count += equations_of(kind)
+        count += closure_size(kind)
     return count
 
 

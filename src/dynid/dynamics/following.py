@@ -12,7 +12,7 @@ from dynid.dynamics import closures, loop_kernels
 from dynid.dynamics.closure_lanes import LANES
 from dynid.dynamics.elimination import Elimination, planned
 from dynid.dynamics.loop_kernels import CLOSED
-from dynid.dynamics.tree import tree_of
+from dynid.dynamics.tree import robot_tree
 from dynid.errors import NotPossibleError, RobotError
 from dynid.robot import BASE, Robot
 from dynid.robot.followers import DependentJoints
@@ -117,7 +117,7 @@ def closure_conditions(robot: Robot, q: Array) -> Array:
     followers = robot.followers
     if followers is None or followers.loops is None:
         return np.ones(len(q))
-    still, chain, arrays = np.zeros_like(q), chain_of(robot).closures, tree_of(followers.tree)
+    still, chain, arrays = np.zeros_like(q), closed_chain(robot).closures, robot_tree(followers.tree)
     motion, status = _solved(robot, followers, np.ascontiguousarray(q), still, still, 1)
     found = np.full(len(q), np.inf)
     for t in np.flatnonzero(status == CLOSED):
@@ -134,7 +134,7 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
     followers = robot.followers
     if followers is None or followers.loops is None:
         return rng.uniform(low, high, (count, robot.dof))
-    middle, reach, found = chain_of(robot).begin[:robot.dof], 1.0, np.empty((0, robot.dof))
+    middle, reach, found = closed_chain(robot).begin[:robot.dof], 1.0, np.empty((0, robot.dof))
     while len(found) < count:
         trial = middle + reach * (rng.uniform(low, high, (max(count, 16), robot.dof)) - middle)
         good = trial[closes(robot, trial)]
@@ -153,7 +153,7 @@ def closed_columns(robot: Robot, motion: TreeMotion, place: Ints, out: Array) ->
     followers = robot.followers
     assert followers is not None
     shown = np.any(place.reshape(robot.dof, -1, 10) >= 0, axis=2)
-    loop_kernels.closed_columns_kernel(*tree_of(followers.tree), motion.q, motion.dq, motion.ddq,
+    loop_kernels.closed_columns_kernel(*robot_tree(followers.tree), motion.q, motion.dq, motion.ddq,
                                        np.ascontiguousarray(motion.rates), followers.moves, shown, place, out, 0,
                                        len(motion.q))
 
@@ -169,8 +169,8 @@ def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
     out = np.zeros((*q.shape, 6))
     if followers.loops is None:
         return out
-    tree, chain, n = followers.tree, chain_of(robot).closures, robot.dof
-    arrays = tree_of(tree)
+    tree, chain, n = followers.tree, closed_chain(robot).closures, robot.dof
+    arrays = robot_tree(tree)
     for t in range(len(q)):
         wrenches, rates, poses = closures.closure_forces(arrays.parent, arrays.pose, arrays.axis, *chain[:7],
                                                          n + len(chain.chosen), q[t])
@@ -200,7 +200,7 @@ def _in_joints(tree: Robot, wrenches: Array, poses: Array) -> Array:
 
 def _solved(robot: Robot, followers: DependentJoints, q: Array, dq: Array, ddq: Array,
             threads: int | None) -> tuple[TreeMotion, Ints]:
-    tree, chain = tree_of(followers.tree), chain_of(robot)
+    tree, chain = robot_tree(followers.tree), closed_chain(robot)
     joints = followers.tree.dof
     motion, status = np.empty((3, len(q), joints)), np.empty(len(q), dtype=np.int64)
     rates = np.empty((len(q), joints, robot.dof))
@@ -235,7 +235,7 @@ def owners(closures: tuple[Closure, ...]) -> Ints:
 
 
 @lru_cache(maxsize=64)
-def chain_of(robot: Robot) -> ClosedChain:
+def closed_chain(robot: Robot) -> ClosedChain:
     """Return the closures of a robot, checked in their initial posture for undetermined and overconstrained joints."""
     followers = robot.followers
     assert followers is not None and followers.loops is not None
@@ -264,7 +264,7 @@ def chain_of(robot: Robot) -> ClosedChain:
 def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int) -> Elimination:
     """Return the elimination plan of the chosen equations; jacobian (m, coordinates): derivatives in the initial
     posture. Derivatives that are zero in random closed postures are treated as structurally zero."""
-    arrays, n = tree_of(tree), len(chain.begin)
+    arrays, n = robot_tree(tree), len(chain.begin)
     reach = np.linspace(0.0, _NEAR_POSTURES, 9)[:, None]
     q = chain.begin[:dof] + reach * np.random.default_rng(0).uniform(-1.0, 1.0, (len(reach), dof))
     motion, status = np.empty((3, len(q), tree.dof)), np.empty(len(q), dtype=np.int64)
@@ -290,7 +290,7 @@ def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int) -> Eli
 
 def _linearised(tree: Robot, z: Array, fixed: tuple[Any, ...]) -> tuple[Array, Array]:
     """Return the values (m,) of all closure equations at coordinates z, and their derivatives (m, coordinates)."""
-    arrays = tree_of(tree)
+    arrays = robot_tree(tree)
     return closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, z)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.dynamics import kernels
 from dynid.dynamics.motion_case import MotionCase, check_motion, rooted
-from dynid.dynamics.tree import tree_of
+from dynid.dynamics.tree import robot_tree
 from dynid.errors import ModelError
 from dynid.robot import BASE, Robot
 from dynid.threads import over_samples
@@ -19,7 +19,7 @@ from dynid.threads import over_samples
 
 def body_places(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Array]:
     """Return body poses (samples, joints, 3, 4) and joint axes (samples, joints, 6) of a tree in the base frame."""
-    tree, out = tree_of(robot), np.empty((len(q), robot.dof, kernels.PLACE_NUMBERS))
+    tree, out = robot_tree(robot), np.empty((len(q), robot.dof, kernels.PLACE_NUMBERS))
     still, none, flat = q[:0], np.empty((0, 10)), out.reshape(-1)
     over_samples(lambda a, b: kernels.dynamics_kernel(*tree, none, q, still, still, kernels.PLACES, flat, a, b), len(q),
                  threads)

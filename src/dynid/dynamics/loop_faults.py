@@ -6,9 +6,9 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.dynamics import closures, loop_kernels
-from dynid.dynamics.following import chain_of, owners
+from dynid.dynamics.following import closed_chain, owners
 from dynid.dynamics.loop_kernels import CLOSED, OPEN, SINGULAR
-from dynid.dynamics.tree import tree_of
+from dynid.dynamics.tree import robot_tree
 from dynid.robot import BASE, Robot
 from dynid.robot.followers import DependentJoints
 from dynid.robot.loops import Closure
@@ -43,7 +43,7 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
     """
     loops, n = followers.loops, robot.dof
     assert loops is not None
-    chain, arrays = chain_of(robot).closures, tree_of(followers.tree)
+    chain, arrays = closed_chain(robot).closures, robot_tree(followers.tree)
     fixed = chain[:7]
     z = _last_closed(robot, followers, q)
     owner = owners(loops.closures)
@@ -87,7 +87,7 @@ def _followers_in(followers: DependentJoints, closure: Closure) -> tuple[str, ..
 
 def _last_closed(robot: Robot, followers: DependentJoints, q: Array) -> Array:
     """Return the coordinates of the last closed posture on the path to q (dof,)."""
-    chain, arrays, n = chain_of(robot).closures, tree_of(followers.tree), robot.dof
+    chain, arrays, n = closed_chain(robot).closures, robot_tree(followers.tree), robot.dof
     begin, reached = chain.begin[:n], np.append(chain.begin, chain.branch)
     low, high = 0.0, 1.0
     for _ in range(_PATH_HALVINGS):

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from dynid.dynamics.closures import closure_bias, closure_jacobian, equation_count, equations_of, place_closures
+from dynid.dynamics.closures import closure_bias, closure_jacobian, closure_size, equation_count, place_closures
 from dynid.dynamics.compiled import ALLOCATING, INNER_BORROWING, OPTIONS
 from dynid.dynamics.kernels import base_rows, place_rows
 from dynid.dynamics.tiles import (
@@ -88,7 +88,7 @@ def solve_factored(matrix, order, given, out):
 
 
 @njit(**INNER_BORROWING)
-def slopes_of(matrix, order, jacobian, chosen, out):
+def dependent_slopes(matrix, order, jacobian, chosen, out):
     """Compute out (dependent, n) = -Phi_d^-1 Phi_a: derivatives of the dependent coordinates by the
     independent ones."""
     dependent, n = out.shape
@@ -229,7 +229,7 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
                 z[:], determinant = trial, found
                 earlier[:] = before
                 before[:] = slope
-                slopes_of(square, order, jacobian, chosen, slope)
+                dependent_slopes(square, order, jacobian, chosen, slope)
                 if fresh:
                     before[:] = slope
                     earlier[:] = slope
@@ -270,7 +270,7 @@ def write_motion(parent, kinds, chosen, source, ratio, n, q, slope, dq, ddq, S, 
             A[i, 3 + x] += (across[x] + along[x]) * d
     row, c = 0, 0
     for k in range(len(kinds)):
-        for e in range(equations_of(kinds[k])):
+        for e in range(closure_size(kinds[k])):
             if c < dependent and chosen[c] == row:  # in ascending order
                 right[c] = closure_bias(kinds[k], e, bodies[k], wrenches[row], ends[k], lengths[k], V, A)
                 c += 1

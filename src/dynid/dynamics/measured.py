@@ -8,10 +8,10 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics.compiled import ALLOCATING
-from dynid.dynamics.following import Closures, chain_of, tree_motion
+from dynid.dynamics.following import Closures, closed_chain, tree_motion
 from dynid.dynamics.loop_faults import not_closed
 from dynid.dynamics.loop_kernels import CLOSED, close_kernel, factor, solve_factored
-from dynid.dynamics.tree import Tree, tree_of
+from dynid.dynamics.tree import Tree, robot_tree
 from dynid.errors import NotPossibleError
 from dynid.kernel_store import njit
 from dynid.robot import Robot
@@ -122,21 +122,21 @@ def own_positions(robot: Robot, measured: Array, begin: Array | None = None) -> 
     given = np.ascontiguousarray(measured, dtype=float)
     if followers is None or followers.loops is None:
         return _by_mimics(robot, given, where, torques)
-    closures, shape = chain_of(robot).closures, (len(given), robot.dof)
+    closures, shape = closed_chain(robot).closures, (len(given), robot.dof)
     state = np.append(closures.begin, closures.branch) if begin is None else begin.copy()
     if begin is None:
         _refuse_blind(robot, where)
     q = np.zeros(shape)
     rates, moving = (np.zeros((len(given), len(names), robot.dof)) for names in (where, torques))
     misfit, status = np.zeros(given.shape), np.zeros(len(given), dtype=np.int64)
-    own_positions_kernel(tree_of(tree), closures, where, torques, given, state, q, rates, moving, misfit, status)
+    own_positions_kernel(robot_tree(tree), closures, where, torques, given, state, q, rates, moving, misfit, status)
     _refuse(robot, followers, given, q, rates, status)
     return OwnPositions(q, rates, moving, misfit, state)
 
 
 def _refuse_blind(robot: Robot, where: Ints) -> None:
     """Raise an error if the measured joints do not determine the independent ones in the initial posture."""
-    here = tree_motion(robot, chain_of(robot).begin[None, :robot.dof], threads=1).rates[0, where]
+    here = tree_motion(robot, closed_chain(robot).begin[None, :robot.dof], threads=1).rates[0, where]
     _, values, directions = np.linalg.svd(here)
     if values[-1] < _MIN_RATE_RATIO * values[0]:
         unseen = [name for name, share in zip(robot.joint_names, np.abs(directions[-1]), strict=True) if share > 0.1]
@@ -163,7 +163,7 @@ def _refuse(robot: Robot, followers: DependentJoints, given: Array, q: Array, ra
     wrong = np.flatnonzero(status != CLOSED)
     if len(wrong):
         t = int(wrong[0])
-        last = q[t - 1] if t else chain_of(robot).begin[:robot.dof]
+        last = q[t - 1] if t else closed_chain(robot).begin[:robot.dof]
         at = ", ".join(f"{name} {value:.4g}" for name, value in
                        zip(robot.measured or robot.joint_names, given[t], strict=True))
         if status[t] != UNMET:

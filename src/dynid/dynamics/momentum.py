@@ -17,7 +17,7 @@ from dynid.dynamics.bodies import axis_in_body
 from dynid.dynamics.compiled import INNER, OPTIONS
 from dynid.dynamics.kernels import base_rows, move
 from dynid.dynamics.tiles import AXIS, BODY, JOINT, TEN, TILE
-from dynid.dynamics.tree import tree_of
+from dynid.dynamics.tree import robot_tree
 from dynid.dynamics.vectors import add_cross, cross, dot, matrix, put, times, turned_back, vector
 from dynid.kernel_store import njit
 from dynid.robot import Robot
@@ -113,5 +113,5 @@ def momentum_columns(robot: Robot, q: Array, dq: Array, place: Ints, momentum: A
     place (joints, 10 joints) int64: row of momentum and force (rows, samples) of each entry, -1 for none. changing:
     whether the force includes the change of momentum by the motion of the axes; otherwise it is that of gravity alone.
     """
-    tree = tree_of(robot)
+    tree = robot_tree(robot)
     momentum_columns_kernel(*tree, q, dq, changing, place, momentum, force, 0, len(q))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.dynamics.following import tree_motion
 from dynid.dynamics.root_frame import RootPose, check_quaternions, is_configuration, root_motion, root_pose
-from dynid.dynamics.tree import Tree, tree_of
+from dynid.dynamics.tree import Tree, robot_tree
 from dynid.errors import ModelError
 from dynid.robot import Robot
 
@@ -60,14 +60,14 @@ def regressor_motion(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) 
     """Check inputs by `check_motion`; return (is_single, tree, motion) as arguments of `regressor_kernel`. The kernel
     converts configurations of a free base itself, which takes a tenth of the time of `rooted`."""
     single, motion = check_motion(robot, q=q, dq=dq, ddq=ddq)
-    tree = tree_of(robot)
+    tree = robot_tree(robot)
     if is_configuration(robot, motion[0]):
         check_quaternions(robot, motion[0])
         tree = tree._replace(gravity=np.array(robot.gravity, dtype=float))
     return single, tree, motion
 
 
-def inertias_of(robot: Robot, inertias: ArrayLike | None) -> Array:
+def body_inertias(robot: Robot, inertias: ArrayLike | None) -> Array:
     """Return ten inertial parameters per body (bodies, 10): the given ones, or by default the robot's nominal ones."""
     given = np.ascontiguousarray(_nominal_inertias(robot) if inertias is None else inertias, dtype=float)
     followers = robot.followers
@@ -110,7 +110,7 @@ class MotionCase:
 
     @property
     def tree(self) -> Tree:
-        return tree_of(self.robot)
+        return robot_tree(self.robot)
 
     def numbers(self, ten: Array) -> Array:
         """Return the ten inertial parameters of every body of the tree (joints, 10)."""

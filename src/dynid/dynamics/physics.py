@@ -25,15 +25,15 @@ from dynid.dynamics.following import closed_columns, closure_wrenches, tree_moti
 from dynid.dynamics.kinematics import Wrench, wrench_torques
 from dynid.dynamics.motion_case import (
     MotionCase,
+    body_inertias,
     check_motion,
-    inertias_of,
     need_configuration,
     regressor_motion,
     rooted,
 )
 from dynid.dynamics.root_frame import in_root_axes, is_configuration, mass_moments, root_motion, world_acceleration
 from dynid.dynamics.tiles import AXIS, BODY, COLUMNS, TEN, TILE
-from dynid.dynamics.tree import tree_of
+from dynid.dynamics.tree import robot_tree
 from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import Joint, Robot
 from dynid.threads import over_samples
@@ -133,7 +133,7 @@ def regressor_of_checked(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array
     if robot.has_free_base or (robot.followers is not None and robot.followers.carrying):
         return None
     y = np.empty((n, 10 * n))
-    return y if n < TILE and kernels.regressor_of_one(*tree_of(robot), q, dq, ddq, y) else None
+    return y if n < TILE and kernels.regressor_of_one(*robot_tree(robot), q, dq, ddq, y) else None
 
 
 def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints,
@@ -142,7 +142,7 @@ def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints
     joints) int64: row of out (rows, samples) of each entry, -1 for none."""
     followers = robot.followers
     if followers is None or not followers.carrying:
-        kernels.regressor_columns_kernel(*tree_of(robot), q, dq, ddq, place, out, 0, len(q))
+        kernels.regressor_columns_kernel(*robot_tree(robot), q, dq, ddq, place, out, 0, len(q))
         return
     whole = np.full((robot.dof, 10 * followers.tree.dof), -1, dtype=np.int64)
     for i, body in enumerate(followers.free):
@@ -157,7 +157,7 @@ def inverse_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
     (samples,): times, s, for wrenches that depend on them."""
     at = np.atleast_2d(np.asarray(q, dtype=float)) if wrenches else None
     single, (q, dq, ddq), _ = rooted(robot, q=q, dq=dq, ddq=ddq)
-    found = _torques(robot, inertias_of(robot, inertias), (q, dq, ddq), False, threads)
+    found = _torques(robot, body_inertias(robot, inertias), (q, dq, ddq), False, threads)
     if at is not None:
         found = found - wrench_torques(robot, wrenches, at, t, threads=threads)
     return found[0] if single else found
@@ -169,7 +169,7 @@ def gravity(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *, threads: 
     need_configuration(robot, q)
     still = np.zeros((len(q), robot.dof))
     motion = root_motion(robot, q) if robot.has_free_base else (q, still, still)
-    return _torques(robot, inertias_of(robot, inertias), motion, single, threads)
+    return _torques(robot, body_inertias(robot, inertias), motion, single, threads)
 
 
 def coriolis(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, *,
@@ -178,7 +178,7 @@ def coriolis(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLi
     single, (q, dq) = check_motion(robot, q=q, dq=dq)
     motion = (root_motion(robot, q, dq, weightless=True) if is_configuration(robot, q)
               else (q, dq, np.zeros_like(dq)))
-    return _torques(robot, inertias_of(robot, inertias), motion, single, threads, weightless=True)
+    return _torques(robot, body_inertias(robot, inertias), motion, single, threads, weightless=True)
 
 
 def _torques(robot: Robot, ten: Array, motion: tuple[Array, Array, Array], single: bool, threads: int | None,
@@ -203,7 +203,7 @@ def link_wrenches(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: Ar
     the z force of a prismatic one, is its torque. Dependent bodies are last. Redundant closures carry no force.
     """
     single, (q, dq, ddq), _ = rooted(robot, q=q, dq=dq, ddq=ddq)
-    ten = inertias_of(robot, inertias)
+    ten = body_inertias(robot, inertias)
     case = MotionCase(robot, len(ten), (q, dq, ddq), threads)
     tree, ten, (q, dq, ddq) = case.tree, case.numbers(ten), case.motion
     out, joints = np.empty((*q.shape, 6)), case.robot.joints
@@ -223,7 +223,7 @@ def inertia_matrix(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
                    threads: int | None = None) -> Array:
     """Return the joint-space inertia matrix (samples, joints, joints)."""
     single, (q,), _ = rooted(robot, q=q)
-    ten = inertias_of(robot, inertias)
+    ten = body_inertias(robot, inertias)
     case = MotionCase(robot, len(ten), (q,), threads)
     tree, ten, (q,) = case.tree, case.numbers(ten), case.motion
     out, still = np.empty((*q.shape, q.shape[1])), q[:0]
@@ -250,13 +250,13 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
     extra = np.ascontiguousarray(np.diag(extra) if extra.ndim == 1 else extra)
     if extra.shape != (n, n) or not np.isfinite(extra).all():
         raise ModelError(f"rotor inertia must be {n} finite numbers or a {n} x {n} matrix, got shape {extra.shape}")
-    ten, out = inertias_of(robot, inertias), np.empty(q.shape)
+    ten, out = body_inertias(robot, inertias), np.empty(q.shape)
     if robot.followers is not None and (len(ten) > n or robot.followers.carrying):
         bias = _torques(robot, ten, (q, dq, np.zeros_like(q)), False, threads)
         out = solve_motion(inertia_matrix(robot, ten, q, threads=threads) + extra, tau - bias)
         out = out if pose is None else world_acceleration(robot, pose, dq, out)
         return out[0] if single else out
-    tree = tree_of(robot)
+    tree = robot_tree(robot)
     bad = over_samples(lambda a, b: kernels.forward_dynamics_kernel(*tree, ten, extra, q, dq, tau, out, a, b),
                        len(q), threads)
     for sample in bad:
@@ -280,7 +280,7 @@ def solve_motion(inertia: Array, torque: Array) -> Array:
 def _energies(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, which: int,
               threads: int | None) -> Array:
     single, (q, dq), pose = rooted(robot, q=q, dq=dq)
-    ten, out = inertias_of(robot, inertias), np.empty((len(q), 2))
+    ten, out = body_inertias(robot, inertias), np.empty((len(q), 2))
     case = MotionCase(robot, len(ten), (q, dq), threads)
     tree, ten, (q, dq) = case.tree, case.numbers(ten), case.motion
     over_samples(lambda a, b: kernels.energy_kernel(*tree, ten, q, dq, out, a, b), len(q), threads)

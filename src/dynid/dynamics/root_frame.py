@@ -78,16 +78,16 @@ def quaternions(rotation: ArrayLike) -> Array:
 
 def root_pose(robot: Robot, q: Array) -> RootPose:
     """Return the pose of the root link for configurations (samples, 7 + n)."""
-    return RootPose(q[:, :3], rotations(q[:, 3:7], _quaternion_of(robot)))
+    return RootPose(q[:, :3], rotations(q[:, 3:7], _quaternion_name(robot)))
 
 
-def _quaternion_of(robot: Robot) -> str:
+def _quaternion_name(robot: Robot) -> str:
     return f"the quaternion of the base of robot '{robot.name}'"
 
 
 def check_quaternions(robot: Robot, q: Array) -> None:
     """Raise an error if configurations (samples, 7 + n) contain a quaternion whose norm is not 1."""
-    quaternion_norms(q[:, 3:7], _quaternion_of(robot))
+    quaternion_norms(q[:, 3:7], _quaternion_name(robot))
 
 
 def root_motion(robot: Robot, q: Array, v: Array | None = None, a: Array | None = None, *,

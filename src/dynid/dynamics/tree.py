@@ -53,7 +53,7 @@ def joint_axis(joint: Joint) -> Array:
 
 
 @lru_cache(maxsize=256)
-def tree_of(robot: Robot) -> Tree:
+def robot_tree(robot: Robot) -> Tree:
     """Return the arrays of a robot for the compiled kernels; computed once per robot."""
     pose = np.array([joint_pose(joint).ravel() for joint in robot.joints])
     axis = np.array([joint_axis(joint) for joint in robot.joints])

@@ -48,8 +48,8 @@ class ColumnsLeftOut:
     ridge: Array
 
     @staticmethod
-    def of(regression: Regression, weights: Array, mixing: Array, low: Array, high: Array,
-           ridge: Array) -> ColumnsLeftOut:
+    def from_regression(regression: Regression, weights: Array, mixing: Array, low: Array, high: Array,
+                        ridge: Array) -> ColumnsLeftOut:
         """Return the columns of a regression with joint weights (dof,); mixing (base, k): the combinations."""
         found = []
         for k, others in enumerate(regression.without_each()):
@@ -175,7 +175,7 @@ def worth_of_gains(term: str, gains: Array, size: float, power: float) -> Worth:
     return Worth(term, 100.0 * (1.0 - np.sqrt(max(1.0 - float(gains.sum()) / size, 0.0))), error)
 
 
-def stretches_of(logs: Sequence[Samples], count: int) -> int:
+def intervals_per_block(logs: Sequence[Samples], count: int) -> int:
     """Return the number of intervals of time for each of `count` blocks, with enough rows per interval."""
     rows = sum(sum(len(range(int(a), int(b), 1 if log.decimation is None else log.decimation.total))
                    for a, b in log.segments) for log in logs)
@@ -198,7 +198,7 @@ def _together(blocks: Sequence[Block]) -> Block:
                sum(one.power for one in own)) for own in zip(*(block.factors for block in blocks), strict=True)))
 
 
-def worth_of(left_out: ColumnsLeftOut, j: int, term: str, without: Array, with_: Array) -> Worth:
+def term_worth(left_out: ColumnsLeftOut, j: int, term: str, without: Array, with_: Array) -> Worth:
     """Return the error reduction by a term on joint j from squared errors (blocks, joints) without and with it."""
     power = sum(float(block.tests[j][1] @ block.tests[j][1]) for block in left_out.blocks)
     return worth_of_gains(term, (without - with_).sum(axis=1), float(without[:, j].sum()), power)

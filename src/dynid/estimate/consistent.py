@@ -44,9 +44,9 @@ _CLEARLY_LIGHTER = 0.5
 _ZERO_COLUMN = 1e-12  # of the largest column: smaller columns are rounding errors
 
 
-def consistency_of(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
-                   centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
-                   intervals: Mapping[str, Any] | None = None) -> Consistency:
+def problem_consistency(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
+                        centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
+                        intervals: Mapping[str, Any] | None = None) -> Consistency:
     """Return the set of physically consistent parameters of a problem, including exactly known values.
 
     Args:
@@ -189,21 +189,21 @@ def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tup
 
 
 @method("pc-ols", "ordinary least squares among physically consistent robots", gives={"theta"},
-        options_of=[consistency_of])
+        options_of=[problem_consistency])
 def consistent_ordinary(problem: Problem, *, fill_with: Fill = "auto", **limits: Any) -> Estimate:
     """Return ordinary least squares over the consistent set, with equal weights (Sousa, eq. 3.58).
 
-    limits: see `consistency_of`.
+    limits: see `problem_consistency`.
     """
-    return consistent_estimate(problem, "pc-ols", None, consistency_of(problem, **limits), fill_with)
+    return consistent_estimate(problem, "pc-ols", None, problem_consistency(problem, **limits), fill_with)
 
 
 @method("pc-wls", "weighted least squares among physically consistent robots", gives={"theta"},
-        options_of=[consistency_of])
+        options_of=[problem_consistency])
 def consistent_weighted(problem: Problem, *, fill_with: Fill = "auto", **limits: Any) -> Estimate:
     """Return weighted least squares over the consistent set, with each joint weighted by the standard deviation of
-    its residual (Sousa, s. 4.5.3). limits: see `consistency_of`."""
-    consistency = consistency_of(problem, **limits)
+    its residual (Sousa, s. 4.5.3). limits: see `problem_consistency`."""
+    consistency = problem_consistency(problem, **limits)
     return consistent_estimate(problem, "pc-wls", joint_weights(problem.regression), consistency, fill_with)
 
 
@@ -212,7 +212,7 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
     """Return the estimate of a constrained fit of the problem's equations, see `inside_the_set`."""
     with one_blas_thread():
         solution = solve(problem.regression, stack_enough(problem.regression, weights))
-        free = LinearFit.of(problem, solution, weights)
+        free = LinearFit.from_solution(problem, solution, weights)
         found = _best_inside(free, problem.regression, weights, consistency, fill_with)
 
     def refit(fewer: Regression) -> Array:
@@ -240,7 +240,8 @@ def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with
                 theta = None
             if theta is not None and theta[consistency.places[:, 9]].sum() < _CLEARLY_LIGHTER * consistency.heaviest:
                 return consistency.with_known(theta)
-        free = LinearFit.of(problem, solve(problem.regression, stack_enough(problem.regression, weights)), weights)
+        free = LinearFit.from_solution(problem, solve(problem.regression, stack_enough(problem.regression, weights)),
+                                       weights)
         return _best_inside(free, problem.regression, weights, consistency, fill_with).theta
 
 

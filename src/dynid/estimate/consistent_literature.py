@@ -12,14 +12,14 @@ from dynid.arrays import Array
 from dynid.consistency import Consistency, Fit
 from dynid.consistency.literature import fit_box, fit_log_cholesky, fit_points, fit_reduced, fit_sqp, fit_virtual
 from dynid.errors import ModelError
-from dynid.estimate.consistent import consistency_of, prior_rows
+from dynid.estimate.consistent import prior_rows, problem_consistency
 from dynid.estimate.covariance import LinearFit, diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
 from dynid.estimate.problem import Problem, find_method, method
 from dynid.estimate.uncertainty import OnDemand
 from dynid.extraction import BaseValues, ExtractionOptions, extract
-from dynid.extraction.searches import search_of
+from dynid.extraction.searches import find_search
 from dynid.regression import BaseParameters, Stacked
 
 # weight of a known value's row relative to its torque, in a search without equality constraints
@@ -31,14 +31,14 @@ def _estimate(name: str, fit: Callable[..., Fit], problem: Problem, **options: A
     weights = joint_weights(problem.regression)
     stacked = stack_enough(problem.regression, weights)
     solution = solve(problem.regression, stacked)
-    consistency = consistency_of(problem)
+    consistency = problem_consistency(problem)
     if name in ("pc-sqp", "pc-virtual", "pc-logchol") and problem.nominal is not None:
         options = {"begin": _inside(consistency, problem.nominal), **options}
     equations = (problem.base, stacked) if name == "pc-reduce" else _with_known(problem, weights)
     best = fit(consistency, *equations, **options)
     theta = consistency.with_known(best.theta)
     beta = problem.base.matrix @ theta
-    held = replace(LinearFit.of(problem, solution, weights), solution=replace(solution, beta=beta))
+    held = replace(LinearFit.from_solution(problem, solution, weights), solution=replace(solution, beta=beta))
     wrong = consistency.violations(theta, 1e-6)
     facts = diagnostics(problem, held.solution, weights, consistent=not wrong,
                         violations=[violation.message for violation in wrong],
@@ -176,9 +176,9 @@ def extracted(problem: Problem, *, of: str = "wls", bounds: str = "normal",
         raise ModelError("method 'extract' needs the base values of another method; give of = 'wls' or similar")
     first = find_method(of).function(problem)
     stacked = problem.regression.stack(joint_weights(problem.regression)) if step == "one" else None
-    found = extract(BaseValues.of(first, stacked), bounds, ExtractionOptions(
-        loss=loss, form=form, step=step, search=search_of(search), nearest=nearest, runs=runs, evaluations=evaluations,
-        seed=seed))
+    found = extract(BaseValues.from_estimate(first, stacked), bounds, ExtractionOptions(
+        loss=loss, form=form, step=step, search=find_search(search), nearest=nearest, runs=runs,
+        evaluations=evaluations, seed=seed))
     facts = {key: value for key, value in found.to_dict().items() if key != "parameters"}
     return replace(first, method="extract", values=first.base.matrix @ found.theta, theta=found.theta,
                    diagnostics=first.diagnostics.with_facts({"consistent": found.feasible, "extraction": facts,

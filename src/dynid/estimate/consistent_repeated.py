@@ -9,7 +9,7 @@ from typing import Any
 
 from dynid.arrays import Array
 from dynid.consistency import Consistency, fit
-from dynid.estimate.consistent import Fill, consistency_of, constrained_fit, inside_the_set, prior_rows
+from dynid.estimate.consistent import Fill, constrained_fit, inside_the_set, prior_rows, problem_consistency
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.likelihood import likelihood_fit, whitened
 from dynid.estimate.linear import fit_repeatedly, joint_weights, solve, stack_enough
@@ -21,7 +21,7 @@ from dynid.threads import one_blas_thread
 
 
 @method("pc-irls", "robust least squares among physically consistent robots", needs={"data"}, gives={"theta"},
-        options_of=[consistency_of])
+        options_of=[problem_consistency])
 def consistent_robust(problem: Problem, *, loss: str = "tukey", tuning: float | None = None, iterations: int = 50,
                       tolerance: float = 1e-2, fill_with: Fill = "auto", **limits: Any) -> Estimate:
     """Return reweighted least squares over the consistent set, for torques with outliers: each step is a cone
@@ -30,7 +30,7 @@ def consistent_robust(problem: Problem, *, loss: str = "tukey", tuning: float | 
     The start and the scale of each joint's noise are those of `irls`. The options are those of `irls` and `pc-wls`.
     """
     chosen = chosen_loss("pc-irls", loss, tuning)
-    consistency = consistency_of(problem, **limits)
+    consistency = problem_consistency(problem, **limits)
     start, scale = robust_start(problem, iterations)
     with one_blas_thread():
         end = fit_repeatedly("pc-irls", start, lambda beta: reweighted(problem, chosen, beta, scale), iterations,
@@ -41,7 +41,7 @@ def consistent_robust(problem: Problem, *, loss: str = "tukey", tuning: float | 
 
 
 @method("pc-ml", "maximum likelihood among physically consistent robots", needs={"data"}, gives={"theta"},
-        options_of=[consistency_of])
+        options_of=[problem_consistency])
 def consistent_likelihood(problem: Problem, *, iterations: int = 50, tolerance: float = 1e-2, fill_with: Fill = "auto",
                           **limits: Any) -> Estimate:
     """Return generalised least squares over the consistent set, alternating with the covariance S of the joints'
@@ -49,7 +49,7 @@ def consistent_likelihood(problem: Problem, *, iterations: int = 50, tolerance: 
 
     Equations are whitened as in `ml`; each step is a cone programme. The options are those of `ml` and `pc-wls`.
     """
-    consistency = consistency_of(problem, **limits)
+    consistency = problem_consistency(problem, **limits)
     start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression))).beta
     with one_blas_thread():
         end = fit_repeatedly("pc-ml", start, partial(whitened, problem), iterations, tolerance,
@@ -67,7 +67,7 @@ def _inside(problem: Problem, consistency: Consistency, regression: Regression, 
 
 
 @method("pc-sls", "separable least squares among physically consistent robots, including shape parameters of friction",
-        needs={"data", "shape", "torques"}, gives={"shape", "theta"}, options_of=[consistency_of])
+        needs={"data", "shape", "torques"}, gives={"shape", "theta"}, options_of=[problem_consistency])
 def consistent_separable(problem: Problem, *, span: float = 30.0, iterations: int = 30, tolerance: float = 1e-3,
                          fill_with: Fill = "auto", **limits: Any) -> Estimate:
     """Return weighted least squares over the consistent set, with estimation of the free shape parameters of the model.
@@ -85,10 +85,10 @@ def consistent_separable(problem: Problem, *, span: float = 30.0, iterations: in
                               inside=partial(_inside_of, limits))
         free = replace(found.free, noise=lambda cov_type: found.noise)
         return inside_the_set(free, "pc-sls", found.regression, found.weights,
-                              consistency_of(free.problem, **limits), fill_with)
+                              problem_consistency(free.problem, **limits), fill_with)
 
 
 def _inside_of(limits: Mapping[str, Any], problem: Problem, stacked: Stacked) -> Array:
     """Return base parameters (base,) of the consistent robot that fits the weighted equations best."""
     prior = prior_rows(problem, None, stacked)
-    return fit(consistency_of(problem, **limits), problem.base, stacked, prior=prior).beta
+    return fit(problem_consistency(problem, **limits), problem.base, stacked, prior=prior).beta

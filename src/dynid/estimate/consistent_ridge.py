@@ -24,7 +24,7 @@ from dynid.consistency.prior import (
     nominal_model,
 )
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.consistent import consistency_of, prior_rows, standard_rows, unseen
+from dynid.estimate.consistent import prior_rows, problem_consistency, standard_rows, unseen
 from dynid.estimate.covariance import LinearFit, diagnostics, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.friction_regularisation import FrictionPenalty, friction_penalty
@@ -60,7 +60,7 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
     if strength is not None and not (np.isfinite(strength) and strength > 0):
         raise ModelError(f"the strength of pc-ridge must be a number above zero, got {strength}", code="bad-strength")
     with one_blas_thread():
-        consistency = consistency_of(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
+        consistency = problem_consistency(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
         nominal = nominal_model(consistency, problem.nominal)
         solution = solve(problem.regression, problem.regression.stack(joint_weights(problem.regression)))
         bodies = dict(zip(consistency.bodies, nominal.matrices, strict=True))
@@ -141,13 +141,13 @@ def _no_worse_than_wls(problem: Problem, stacked: Stacked, penalty: FrictionPena
     the nominal model; without regularisation every base parameter adds one unit of noise."""
     fits, weaker = tee(fits)
     best = best_strength(fits)
-    error = _Parts.of(problem, best, stacked, penalty).torque_error(problem.base, stacked, penalty)
+    error = _Parts.from_problem(problem, best, stacked, penalty).torque_error(problem.base, stacked, penalty)
     unregularised = float(np.sum(np.any(stacked.r != 0.0, axis=0)))
     for one in weaker:
         if error <= unregularised:
             break
         if one.strength < best.strength:
-            other = _Parts.of(problem, one, stacked, penalty).torque_error(problem.base, stacked, penalty)
+            other = _Parts.from_problem(problem, one, stacked, penalty).torque_error(problem.base, stacked, penalty)
             if other >= error:
                 break
             best, error = one, other
@@ -169,7 +169,7 @@ class _Parts:
     stated: Array
 
     @staticmethod
-    def of(problem: Problem, chosen: PriorFit, stacked: Stacked, penalty: FrictionPenalty) -> _Parts:
+    def from_problem(problem: Problem, chosen: PriorFit, stacked: Stacked, penalty: FrictionPenalty) -> _Parts:
         base = problem.base
         columns = stacked.r @ base.matrix
         chosen = _without_walls(chosen, columns, penalty.rows)
@@ -227,14 +227,14 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
                                "errors of the nominal model", "remove cov_type, or use method 'pc-wls'",
                                code="cov-type-not-possible")
     base, stacked, penalty = problem.base, fitted.stacked, fitted.penalty
-    columns, parts = stacked.r @ base.matrix, _Parts.of(problem, fitted.chosen, stacked, penalty)
+    columns, parts = stacked.r @ base.matrix, _Parts.from_problem(problem, fitted.chosen, stacked, penalty)
     gain = parts.gain
     found = noise(problem, replace(solution, inverse=gain @ base.matrix.T), fitted.weights,
                   regression=replace(problem.regression, prior=None))
     seen = solution.excited
     score = stacked.r.T @ (stacked.rho - columns @ penalty.nominal)
-    errors = NominalErrors.of(penalty.errors.groups, (stacked.r.T @ columns)[seen], score[seen],
-                              found.middle[np.ix_(seen, seen)])
+    errors = NominalErrors.from_score(penalty.errors.groups, (stacked.r.T @ columns)[seen], score[seen],
+                                      found.middle[np.ix_(seen, seen)])
     # Known values with a standard deviation, and nearby limits, have their stated uncertainty.
     by_noise = gain @ (base.matrix.T @ found.middle @ base.matrix + parts.stated) @ gain.T
     without = solve(problem.regression, stacked)

@@ -317,7 +317,7 @@ class LinearFit:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
-    def of(problem: Problem, solution: Solution, weights: Array | None, **facts: Any) -> LinearFit:
+    def from_solution(problem: Problem, solution: Solution, weights: Array | None, **facts: Any) -> LinearFit:
         """Return the fit that belongs to a least-squares solution of the problem's own equations."""
         return LinearFit(problem, solution, weights, cache(
             lambda cov_type: noise(problem, solution, weights, cov_type=cov_type)), facts=facts)

@@ -120,7 +120,7 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
     """
     logs = (recordings,) if isinstance(recordings, Recording) else tuple(recordings)
     chosen = (settings or Preparation()).with_changes(cutoff=None)
-    folds = CutoffFolds.of(model, logs, chosen, known=known)
+    folds = CutoffFolds.from_recordings(model, logs, chosen, known=known)
     band = float(median([log.band for log in folds.spectra]))
     spectrum = float(median([log.common for log in folds.spectra]))
     rate = min(log.grid.rate for log in folds.logs)

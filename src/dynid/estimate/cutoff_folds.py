@@ -25,7 +25,7 @@ from dynid.recording.preparation.row_filter import EquationsKind
 from dynid.recording.preparation.selection import moving_joints
 from dynid.recording.recording import SIGNAL_ATTRIBUTES
 from dynid.recording.sample_preparation import Gridded, on_grid, prepare, prepare_gridded
-from dynid.regression import BaseParameters, Regression, base_parameters, equations_of, fold
+from dynid.regression import BaseParameters, Regression, base_parameters, fold, prepared_equations
 from dynid.regression.derived import CachedEquations, Derived
 from dynid.regression.equations import UNIT, Piece, Rows, inner_cuts
 from dynid.regression.known import KnownValues, Prior, with_known
@@ -64,8 +64,8 @@ class CutoffFolds:
     starts: list[Array] = field(default_factory=list)
 
     @staticmethod
-    def of(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
-           known: KnownValues | None = None) -> CutoffFolds:
+    def from_recordings(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
+                        known: KnownValues | None = None) -> CutoffFolds:
         """Return the compressed data of recordings for a model; known: known parameter values."""
         base = identifiable_parameters(model, recordings)
         if base is None:
@@ -80,7 +80,7 @@ class CutoffFolds:
 
         The cut-off and settings that depend on it are not fixed.
         """
-        settings = _following(Preparation.of(dict(problem.data[0].settings)), problem.data[0].rate)
+        settings = _following(Preparation.from_settings(dict(problem.data[0].settings)), problem.data[0].rate)
         if len({round(log.rate, 6) for log in problem.data}) > 1:  # the logs have different rates
             settings = settings.elsewhere()
         return _folds(problem.model, problem.base, problem.regression.prior, problem.recordings, settings)
@@ -152,7 +152,7 @@ class CutoffFolds:
         logs = self.samples(cutoff, equations, times)
         if not self.starts:
             self.starts.extend(log.t[inner_cuts(log, count)] for log in logs)
-        parts = [fold(CachedEquations(CutAtTimes(equations_of(self.model, log, self.base), starts)), blocks=count)
+        parts = [fold(CachedEquations(CutAtTimes(prepared_equations(self.model, log, self.base), starts)), blocks=count)
                  for log, starts in zip(logs, self.starts, strict=True)]
         return replace(reduce(add, parts), prior=self.prior)
 

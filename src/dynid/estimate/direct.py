@@ -15,7 +15,7 @@ from dynid.consistency.consistency import InertiaForm
 from dynid.errors import NotPossibleError
 from dynid.estimate.closed_loop.loop import LawOf, Log, Loop, SimulatedRun, at_samples, closed_loop_facts, make_loop
 from dynid.estimate.closed_loop.start import LoopOptions, Start, first_run, regular_parameters
-from dynid.estimate.consistent import consistency_of
+from dynid.estimate.consistent import problem_consistency
 from dynid.estimate.covariance import LinearFit, ScoreNoise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.instruments.equations import WINDOW, smoothed_velocity, soften
@@ -59,7 +59,7 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
 def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005,
                               max_iterations: int = 20, form: InertiaForm = "pseudo", **loop: Any) -> Estimate:
     """Return the DIDIM estimate with each least-squares step constrained to the consistent set (Ardiani, app. D)."""
-    consistency = consistency_of(problem, form=form)
+    consistency = problem_consistency(problem, form=form)
 
     def constrained(regression: Regression, stacked: Stacked) -> Values:
         best = fit(consistency, problem.base, stacked)
@@ -134,7 +134,7 @@ class DirectInverse:
                    "tolerates a wrong bandwidth")
 
     @staticmethod
-    def of(problem: Problem, name: str, options: LoopOptions, solver: Solver) -> DirectInverse:
+    def from_problem(problem: Problem, name: str, options: LoopOptions, solver: Solver) -> DirectInverse:
         """Return the iteration procedure of a problem, with all data that are constant over the iterations."""
         loop = make_loop(problem, name, options.controller, options.step)
         speeds = tuple(smoothed_velocity(log.samples) for log in loop.logs)
@@ -182,7 +182,7 @@ class DirectInverse:
         """Return the equations of the simulated motion with the measured torques, in the valid rows."""
         samples = tuple(replace(at_samples(log.samples, motion), tau=log.samples.tau, keep=keep) for log, motion, keep
                         in zip(self.loop.logs, state.run.motions, rows, strict=True))
-        equations = TorqueEquations.of(self.problem.model, samples, self.problem.base)
+        equations = TorqueEquations.from_model(self.problem.model, samples, self.problem.base)
         regression = fold(equations, blocks=1, threads=self.problem.threads)
         return SimulatedEquations(samples, rows, regression, joint_weights(regression))
 
@@ -255,7 +255,7 @@ def _covariance(solution: Solution, found: ScoreNoise, slopes: Array) -> Array:
 
 
 def _estimate(problem: Problem, name: str, options: LoopOptions, solver: Solver) -> Estimate:
-    procedure = DirectInverse.of(problem, name, options, solver)
+    procedure = DirectInverse.from_problem(problem, name, options, solver)
     end = iterate(procedure, options.tolerance, options.max_iterations)
     values, detail = end.found.values, end.found.detail
     inner = replace(problem, regression=detail.equations.regression, data=detail.equations.samples)
@@ -300,7 +300,7 @@ def torque_slopes(problem: Problem, loop: Loop, law_of: LawOf, theta: Array, sam
         sizes: finite-difference steps of the base parameters (base,).
     """
     base = problem.base
-    layout = Layout.of(problem.model, base)
+    layout = Layout.from_model(problem.model, base)
     normal, cross = np.zeros((len(base), len(base))), np.zeros((len(base), len(base)))
     for log, part in zip(loop.logs, samples, strict=True):
         slopes = _slopes(problem, loop, log, law_of, theta, sizes)

@@ -60,7 +60,7 @@ class Estimate:
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
     >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
-    >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
+    >>> samples = dynid.Samples.from_arrays(q, dq, ddq, tau, rate=100.0)
     >>> dynid.identify(model, samples, method="wls")
     <Estimate by wls: 15 base parameters, relative error ... %>
     """
@@ -153,7 +153,7 @@ class Estimate:
     def residuals(self, samples: Samples | Sequence[Samples]) -> tuple[Residuals, ...]:
         """Return measured and predicted torques of each log, in the rows that the regression uses."""
         require_type(samples, Samples, "an estimate", "estimate.score(dynid.prepare(recording))")
-        return residuals(TorqueEquations.of(self.model, samples, self.base), self.values)
+        return residuals(TorqueEquations.from_model(self.model, samples, self.base), self.values)
 
     def score(self, samples: Samples | Sequence[Samples]) -> float:
         """Return R^2, the explained share of the torque variance about each joint's mean; at most 1."""
@@ -293,22 +293,23 @@ class Diagnostics(Mapping[str, Any]):
     def of_fit(regression: Regression, beta: Array, *, rank: int, **facts: Any) -> Diagnostics:
         """Return the diagnostics of base values beta (base,) on compressed data, with further facts by name."""
         rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
-        return Diagnostics.of({
+        return Diagnostics.from_facts({
             "relative_error": regression.relative_error(beta),
             "relative_error_per_joint": regression.relative_errors(beta).tolist(),
             "residual_std_per_joint": np.sqrt(regression.misfits(beta) / rows).tolist(), "rank": rank,
             "rows_per_joint": list(regression.rows), "joints": list(regression.joints), **facts})
 
     @staticmethod
-    def of(facts: Mapping[str, Any]) -> Diagnostics:
+    def from_facts(facts: Mapping[str, Any]) -> Diagnostics:
         """Return diagnostics from a mapping, such as one that was read from a file."""
         core = {name: value for name, value in facts.items() if name in _CORE}
-        core["notes"] = tuple(note if isinstance(note, Note) else Note.of(note) for note in facts.get("notes", ()))
+        core["notes"] = tuple(note if isinstance(note, Note) else Note.from_plain(note)
+                              for note in facts.get("notes", ()))
         return Diagnostics(**core, more={name: value for name, value in facts.items() if name not in _CORE})
 
     def with_facts(self, facts: Mapping[str, Any]) -> Diagnostics:
         """Return the diagnostics of a fit with added or changed facts."""
-        return Diagnostics.of({**self, **facts})
+        return Diagnostics.from_facts({**self, **facts})
 
     # -- as a mapping of known values by name ------------------------------------------------------
     def __getitem__(self, name: str) -> Any:

@@ -15,7 +15,7 @@ from dynid.model import Model, Payload, required_robot_model
 from dynid.robot.robot import JointFields, Robot
 from dynid.robot.urdf import read_urdf
 from dynid.robot.write_mjcf import to_mjcf
-from dynid.robot.write_urdf import encoding_of, plain_urdf, urdf_with_inertias
+from dynid.robot.write_urdf import plain_urdf, urdf_with_inertias, xml_encoding
 
 
 def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None = None, *, with_payload: bool = False,
@@ -54,7 +54,7 @@ def urdf_bytes(robot: Robot, inertias: Array, values: Mapping[str, float], field
     if isinstance(text, bytes):  # separate calls, because the result has the type of the text
         return urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, add_note=add_note)
     made = urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, add_note=add_note)
-    return made.encode(encoding_of(made), "xmlcharrefreplace")
+    return made.encode(xml_encoding(made), "xmlcharrefreplace")
 
 
 def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = False,

@@ -51,7 +51,8 @@ def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParame
     few, some = (excerpt(logs, rows * decimated_by) for rows in (_FIRST_ROWS, _ENOUGH_ROWS))
     kept = np.flatnonzero(~own.loaded[base.independent])
     narrow = replace(base, independent=base.independent[kept], matrix=base.matrix[kept])
-    first = fold(CachedEquations.of(TorqueEquations.of(model, few, narrow)), blocks=1, threads=threads)
+    first = fold(CachedEquations.from_equations(TorqueEquations.from_model(model, few, narrow)), blocks=1,
+                 threads=threads)
     weights = joint_weights(first)
     beta = solve(first, first.stack(weights)).beta
     tried = []
@@ -60,7 +61,8 @@ def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParame
         if split and np.array_equal(theta, first.base.expand(beta)):
             continue
         loaded = own.with_estimate(theta)
-        regression = fold(CachedEquations.of(TorqueEquations.of(loaded, some, base)), blocks=1, threads=threads)
+        regression = fold(CachedEquations.from_equations(TorqueEquations.from_model(loaded, some, base)), blocks=1,
+                          threads=threads)
         stacked = regression.stack(weights)
         found = solve(regression, stacked).beta
         tried.append((stacked.misfit(found), split, loaded, found))

@@ -116,7 +116,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
     order = sorted(range(len(wide.parameters)), key=lambda c: wide.parameters.names[c] not in own)
     base = base_parameters(wide, order, unmeasured=unmeasured_joints(logs))
-    problem = Problem.of(wide, logs, base=base, known=known, blocks=BLOCKS, threads=threads)
+    problem = Problem.from_model(wide, logs, base=base, known=known, blocks=BLOCKS, threads=threads)
     regression = problem.regression
     if sum(block.rows > 0 for block in regression.blocks) < FEWEST_BLOCKS:
         raise NotPossibleError("the data have too few blocks of time for a choice of friction by cross-validation",
@@ -124,7 +124,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     base = problem.base
     candidates = neighbours.candidates(model.robot)
     groups = _groups(base, has_rotor, candidates)
-    search = RidgeSearch.of(regression, groups, is_mixed)
+    search = RidgeSearch.from_regression(regression, groups, is_mixed)
     couplings = _couplings(search, regression, candidates)
     ridges = search.run(couplings)
     dropped = search.dropped(ridges, model.dof)
@@ -271,12 +271,12 @@ class RidgeSearch:
     found: dict[bytes, Array] = field(default_factory=dict)
 
     @staticmethod
-    def of(regression: Regression, groups: Mapping[str, Ints], is_mixed: bool = False) -> RidgeSearch:
+    def from_regression(regression: Regression, groups: Mapping[str, Ints], is_mixed: bool = False) -> RidgeSearch:
         """Return the search on a compressed regression; groups: its columns by kind of term."""
         columns = np.concatenate(list(groups.values()))
         extra = np.concatenate([own for name, own in groups.items() if name != ROTOR])
         weights = joint_weights(regression.select(np.setdiff1d(np.arange(len(regression.base)), extra)))
-        parts = [Part.of(others, block, weights, columns)
+        parts = [Part.from_block(others, block, weights, columns)
                  for others, block in zip(regression.without_each(), regression.blocks, strict=True) if block.rows]
         ends = np.cumsum([0, *map(len, groups.values())])
         powers = np.array([weight ** 2 * factor.power

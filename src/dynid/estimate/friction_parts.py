@@ -34,7 +34,7 @@ class Part:
     powers: Array
 
     @staticmethod
-    def of(others: Regression, block: Block, weights: Array, columns: Ints) -> Part:
+    def from_block(others: Regression, block: Block, weights: Array, columns: Ints) -> Part:
         """Return the normal equations of a block; columns: indices of the candidate columns."""
         certain = np.setdiff1d(np.arange(len(others.base)), columns)
         stacked = others.stack(weights)

@@ -57,7 +57,7 @@ def friction_penalty(problem: Problem, stacked: Stacked, bodies: Mapping[str, Ar
         groups = [replace(one, kind="ungiven") if one.kind == "other" and not np.any(nominal[one.half.any(axis=1)])
                   else one for one in nominal_groups(base.parameters, bodies, scale)]
         score = (stacked.r.T @ (stacked.rho - columns @ nominal))[seen]
-        return NominalErrors.of(groups, effect, score, noise), nominal, scale
+        return NominalErrors.from_score(groups, effect, score, noise), nominal, scale
 
     pulled = _regularised_friction(problem)
     errors, nominal, scale = tried(())

@@ -15,7 +15,7 @@ from dynid.consistency.consistency import InertiaForm
 from dynid.errors import DynidError, ModelError, NotPossibleError, RecordingError
 from dynid.estimate.closed_loop.loop import Loop, SimulatedRun, at_samples, closed_loop_facts, make_loop, tracking
 from dynid.estimate.closed_loop.start import AnyStart, LoopOptions, first_run
-from dynid.estimate.consistent import consistency_of, filled
+from dynid.estimate.consistent import filled, problem_consistency
 from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.instruments import projection
 from dynid.estimate.instruments.equations import WINDOW, Instrumented, Measured, soften, taper
@@ -76,7 +76,7 @@ def consistent_instrumental_variables(problem: Problem, *, instruments: Source =
 
     Each iteration minimises the projected criterion by a cone programme (Ardiani, s. 2.3, eq. 2.9).
     """
-    consistency = consistency_of(problem, form=form)
+    consistency = problem_consistency(problem, form=form)
 
     def constrained(projected: Projected) -> Values:
         theta = _inside(problem, consistency, projected)
@@ -139,7 +139,7 @@ class Instrumental:
     advice: str = "check the controller: its simulated loop may differ from that of the robot; or allow more iterations"
 
     @staticmethod
-    def of(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Instrumental:
+    def from_problem(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Instrumental:
         """Return the iteration procedure of a problem, with all data that are constant over the iterations."""
         loop = make_loop(problem, name, options.controller, options.step)
         dropped = options.dropped(loop.settling)
@@ -230,7 +230,7 @@ class Instrumental:
             if values.theta is not None or not self.problem.model.parameters.bodies:
                 raise
             reason = error
-        consistency = consistency_of(self.problem)
+        consistency = problem_consistency(self.problem)
         found: list[tuple[float, SimulatedRun, Array]] = []
         for nearest in (_border, _inside):
             try:
@@ -317,7 +317,7 @@ def _attempts(problem: Problem, options: LoopOptions) -> Iterator[tuple[str, Pro
 
 
 def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
-    procedure = Instrumental.of(problem, name, source, options, solver)
+    procedure = Instrumental.from_problem(problem, name, source, options, solver)
     end = iterate(procedure, procedure.tolerance, options.max_iterations)
     values, detail = end.found.values, end.found.detail
     # In measured equations, noise of second differences may exceed the torque.

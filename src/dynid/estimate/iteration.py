@@ -150,17 +150,17 @@ def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iteration
     """
     if max_iterations < 1:
         raise ModelError(f"method '{procedure.name}' needs max_iterations of at least 1, got {max_iterations}")
-    with refusals_of(procedure.name, 1):
+    with iteration_errors(procedure.name, 1):
         state = procedure.start()
     past = Past()
     steps: list[Iteration] = []
     for iteration in range(1, max_iterations + 1):
-        with refusals_of(procedure.name, iteration):
+        with iteration_errors(procedure.name, iteration):
             found = procedure.solve(state, past)
         steps.append(found.iteration())
         if found.covariance is not None and has_settled(found.change, tolerance, found.step):
             return Settled(state, found, found.covariance, numbered(steps))
-        with refusals_of(procedure.name, iteration + 1):
+        with iteration_errors(procedure.name, iteration + 1):
             state = procedure.advance(state, found)
         past = past.after(found)
     moved = f" and a parameter by {past.step:.2g} of its standard error" if np.isfinite(past.step) else ""
@@ -186,7 +186,7 @@ def has_settled(change: float, tolerance: float, step: float) -> bool:
 
 
 @contextmanager
-def refusals_of(method: str, iteration: int) -> Iterator[None]:
+def iteration_errors(method: str, iteration: int) -> Iterator[None]:
     """Context manager that adds the method and the iteration to error messages."""
     try:
         yield

@@ -14,7 +14,7 @@ from dynid.estimate.problem import Problem, method
 def linear_estimate(problem: Problem, name: str, weights: Array | None, **more: Any) -> Estimate:
     """Return the least-squares estimate with given joint weights, with its diagnostics."""
     solution = solve(problem.regression, stack_enough(problem.regression, weights))
-    return LinearFit.of(problem, solution, weights, **more).estimate(name)
+    return LinearFit.from_solution(problem, solution, weights, **more).estimate(name)
 
 
 @method("ols", "ordinary least squares")

@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 from dynid.arrays import Array
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution
-from dynid.estimate.problem import Problem, rows_of
+from dynid.estimate.problem import Problem, equation_counts
 from dynid.model import complete
 from dynid.recording import Recording, Samples
 from dynid.recording.excerpts import filterable_excerpt
 from dynid.recording.sample_preparation import filtered_again
-from dynid.regression import equations_of
+from dynid.regression import prepared_equations
 from dynid.regression.base import dry_columns
 from dynid.regression.equations import Rows, piece_entries
 from dynid.regression.residual_series import PIECE
@@ -81,7 +81,7 @@ def motion_shift(problem: Problem, solution: Solution, weights: Array) -> Motion
         unseen = unseen_velocities(problem, solution.beta)
         if unseen is None:
             return None
-    share = sum(problem.regression.rows) / max(sum(rows_of(problem.data)), 1)
+    share = sum(problem.regression.rows) / max(sum(equation_counts(problem.data)), 1)
     normal = problem.regression.normal(weights)
     noise = share * _noise_matrix(problem, weights)
     score, slow = np.zeros((2, len(normal))) if unseen is None else share * _unseen_scores(
@@ -231,7 +231,7 @@ def _noise_matrix(problem: Problem, weights: Array) -> Array:
     if not any(np.any(_floors(samples) > 0.0) for samples in problem.data):
         return np.zeros((size, size))
     plain = problem.equations
-    noisy = equations_of(problem.model, tuple(map(_with_noise, problem.data)), problem.base)
+    noisy = prepared_equations(problem.model, tuple(map(_with_noise, problem.data)), problem.base)
     work, dry = plain.pieces(unit=PIECE), dry_columns(problem.model, problem.base)
 
     def one(k: int) -> Array:

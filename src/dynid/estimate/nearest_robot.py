@@ -9,7 +9,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency import fit
 from dynid.errors import NotPossibleError
-from dynid.estimate.consistent import consistency_of, filled
+from dynid.estimate.consistent import filled, problem_consistency
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.problem import Problem
@@ -65,7 +65,7 @@ def consistent_robot(problem: Problem, estimate: Estimate) -> ConsistentRobot:
         stacked = problem.regression.stack(joint_weights(problem.regression), prior=False)
         # The same equations without noise; `rest` is kept as the scale of the noise.
         target = replace(stacked, rho=stacked.r @ np.where(np.isfinite(estimate.values), estimate.values, 0.0))
-        consistency = consistency_of(problem)
+        consistency = problem_consistency(problem)
         best = fit(consistency, base, target)
         theta, *_ = filled(problem, consistency, target, best, noise_misfit=float(len(base)))  # one for each parameter
     error = problem.regression.relative_error

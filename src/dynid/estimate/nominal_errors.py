@@ -59,7 +59,7 @@ class NominalErrors:
     shares: Array
 
     @staticmethod
-    def of(groups: Sequence[ErrorGroup], effect: Array, score: Array, noise: Array) -> NominalErrors:
+    def from_score(groups: Sequence[ErrorGroup], effect: Array, score: Array, noise: Array) -> NominalErrors:
         """Return the errors from the score (b,) of the nominal values; effect (b, parameters): H K, noise (b, b): M."""
         size = np.sqrt(np.maximum(np.diag(noise), 1e-300))
         noise = noise / np.outer(size, size) + NOMINAL_ERROR_TOLERANCE * len(size) * np.eye(len(size))

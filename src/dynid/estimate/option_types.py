@@ -22,7 +22,7 @@ def check_options(method: str, functions: Sequence[Callable[..., Any]], options:
         return
     for name, value in options.items():
         kinds = _kinds(hints.get(name, Any))
-        if kinds is not None and not any(_is_of(value, kind) for kind in kinds):
+        if kinds is not None and not any(_has_type(value, kind) for kind in kinds):
             words = " or ".join(dict.fromkeys(_TYPE_WORDS[kind] for kind in kinds if kind is not type(None)))
             raise ModelError(f"option '{name}' of method '{method}' takes {words}, got {value!r}")
 
@@ -37,7 +37,7 @@ def _kinds(hint: Any) -> set[type] | None:
     return {hint} if hint in _TYPE_WORDS else None
 
 
-def _is_of(value: Any, kind: type) -> bool:
+def _has_type(value: Any, kind: type) -> bool:
     if kind is bool:
         return isinstance(value, bool | np.bool_)
     if isinstance(value, bool | np.bool_):

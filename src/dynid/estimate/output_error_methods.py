@@ -15,7 +15,7 @@ from dynid.estimate.direct import direct_inverse
 from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.instrumental import instrumental_variables
 from dynid.estimate.instruments.projection import low_decimation
-from dynid.estimate.iteration import refusals_of, step_motion
+from dynid.estimate.iteration import iteration_errors, step_motion
 from dynid.estimate.iterations import Iteration, numbered
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.linear import solve
@@ -158,7 +158,7 @@ def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOpti
     steps: list[Iteration] = []
     change, damping = np.inf, 0.0
     for iteration in range(1, options.max_iterations + 1):
-        with refusals_of(name, iteration):
+        with iteration_errors(name, iteration):
             here = criterion.at(beta)
         run = [at_samples(log.samples, motion) for log, motion in zip(loop.logs, here.motions, strict=True)]
         steps.append(Iteration(beta, problem.regression.relative_errors(beta),

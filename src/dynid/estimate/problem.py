@@ -25,7 +25,7 @@ from dynid.floating.whole_body import identifiable_parameters
 from dynid.model import FlexibleModel, LinearModel
 from dynid.plugins import load_plugin, plugin_names, usable_plugins
 from dynid.recording import Recording, Samples
-from dynid.regression import BaseParameters, Equations, Regression, base_parameters, equations_of, fold
+from dynid.regression import BaseParameters, Equations, Regression, base_parameters, fold, prepared_equations
 from dynid.regression.derived import CachedEquations
 from dynid.regression.equations import unmeasured_joints
 from dynid.regression.filtered import kept
@@ -73,9 +73,9 @@ class Problem:
     def __post_init__(self) -> None:
         if len(self.places) != len(self.data):
             object.__setattr__(self, "places", tuple(range(len(self.data))))
-        if self.data and not self.is_excerpt and rows_of(self.data) != self.regression.rows:
+        if self.data and not self.is_excerpt and equation_counts(self.data) != self.regression.rows:
             raise ModelError(f"the compressed regression has {sum(self.regression.rows)} equations, but the data have "
-                             f"{sum(rows_of(self.data))}: a problem needs exactly the data of its regression",
+                             f"{sum(equation_counts(self.data))}: a problem needs exactly the data of its regression",
                              code="data-of-another-regression")
 
     def whole(self) -> Problem:
@@ -103,7 +103,7 @@ class Problem:
     @cached_property
     def equations(self) -> Equations:
         """Equations of the samples, for methods that compress them again with other weights."""
-        return CachedEquations.of(equations_of(self.model, self.data, self.base))
+        return CachedEquations.from_equations(prepared_equations(self.model, self.data, self.base))
 
     @property
     def filtered(self) -> str | None:
@@ -117,16 +117,16 @@ class Problem:
         if self.filtered is None:
             return self
         data = tuple(replace(log, filtered=None) for log in self.data)
-        regression = fold(equations_of(self.model, data, self.base), blocks=len(self.regression.blocks),
+        regression = fold(prepared_equations(self.model, data, self.base), blocks=len(self.regression.blocks),
                           threads=self.threads)
         return replace(self, regression=replace(regression, prior=self.regression.prior), data=data, dataset=None,
                        is_excerpt=False)
 
     @staticmethod
-    def of(model: LinearModel, data: Data, *, base: BaseParameters | None = None,
-           known: KnownValues | None = None, nominal: Array | None = None, blocks: int = 10, threads: int | None = None,
-           recordings: Recording | Sequence[Recording] = (),
-           controller: Controller | None = None) -> Problem:
+    def from_model(model: LinearModel, data: Data, *, base: BaseParameters | None = None,
+                   known: KnownValues | None = None, nominal: Array | None = None, blocks: int = 10,
+                   threads: int | None = None, recordings: Recording | Sequence[Recording] = (),
+                   controller: Controller | None = None) -> Problem:
         """Return the problem of a model and its data, with the data compressed.
 
         Args:
@@ -137,7 +137,7 @@ class Problem:
         Returns:
             The problem. Its model is the given one, bound to the data (see `FrictionCurve` and `LoadFriction`).
         """
-        dataset = _dataset_of(model, data, recordings, known)
+        dataset = _prepared_dataset(model, data, recordings, known)
         logs = dataset.samples
         model = scaled_model(model, logs)
         if base is None:
@@ -145,7 +145,8 @@ class Problem:
                 model, unmeasured=unmeasured_joints(logs))
         base, prior = with_known(model, base, known)
         model = fitted_model(model, logs, base, threads)
-        equations = CachedEquations.of(equations_of(model, logs, base)) if dataset.is_in_memory else None
+        equations = (CachedEquations.from_equations(prepared_equations(model, logs, base)) if dataset.is_in_memory
+                     else None)
         regression, folded = dataset.fold(model, base, blocks=blocks, threads=threads, equations=equations)
         regression = replace(regression, prior=prior)
         nominal = model.parameters.nominal if nominal is None else model.parameters.vector(nominal)
@@ -180,8 +181,8 @@ class Problem:
         return self.nominal
 
 
-def _dataset_of(model: LinearModel, data: Data, recordings: Recording | Sequence[Recording],
-                known: KnownValues | None) -> Dataset:
+def _prepared_dataset(model: LinearModel, data: Data, recordings: Recording | Sequence[Recording],
+                      known: KnownValues | None) -> Dataset:
     """Return data as a dataset with prepared logs; the cut-off is chosen for the model if necessary."""
     first = data if isinstance(data, Samples | Recording | Dataset) else next(iter(data), None)
     if first is None or isinstance(first, Samples):
@@ -194,7 +195,7 @@ def _dataset_of(model: LinearModel, data: Data, recordings: Recording | Sequence
     return prepare_dataset(model, dataset, known=known)[0]
 
 
-def rows_of(data: Sequence[Samples]) -> tuple[int, ...]:
+def equation_counts(data: Sequence[Samples]) -> tuple[int, ...]:
     """Return the number of equations of each joint, or of the whole robot, in these samples."""
     if data[0].filtered is not None:
         return tuple(int(n) for n in sum(kept(part, range(int(start), int(stop), part.filtered.filter.step)).sum(axis=0)
@@ -338,7 +339,7 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
     >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
-    >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
+    >>> samples = dynid.Samples.from_arrays(q, dq, ddq, tau, rate=100.0)
     >>> estimate = dynid.identify(model, samples, method="ols")
     >>> true = dynid.base_parameters(model).reduce(model.parameters.nominal)
     >>> bool(np.abs(estimate.values - true).max() < 0.01)
@@ -353,9 +354,9 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
     if not isinstance(problem, Problem):
         if data is None:
             raise ModelError("identify needs data as well as a model: identify(model, samples)")
-        problem = Problem.of(problem, data, known=known)
+        problem = Problem.from_model(problem, data, known=known)
     elif data is not None or known is not None:
-        raise ModelError("a problem already contains its data and known parameters; give those to Problem.of",
+        raise ModelError("a problem already contains its data and known parameters; give those to Problem.from_model",
                          code="data-given-twice")
     if "data" in chosen.needs:
         problem = problem.whole()

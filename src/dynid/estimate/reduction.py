@@ -28,7 +28,7 @@ from dynid.estimate.problem import Problem, find_method, identify
 from dynid.lapack import solve_triangular
 from dynid.output_fields import array_of, output_fields, record
 from dynid.plain import finite
-from dynid.regression import Stacked, equations_of, fold
+from dynid.regression import Stacked, fold, prepared_equations
 
 ROWS = ("effective", "all")
 _EXACT_METHODS = ("ols", "wls")  # methods that solve every subset of parameters from the compressed regression
@@ -196,7 +196,7 @@ def _least_squares(problem: Problem, rule: _Rule, name: str, weights: Array | No
 def _with_shape(problem: Problem, found: Estimate) -> Problem:
     """Return the problem for the model whose shape parameters a method has estimated."""
     problem = problem.whole()
-    regression = fold(equations_of(found.model, problem.data, found.base), blocks=len(problem.regression.blocks),
+    regression = fold(prepared_equations(found.model, problem.data, found.base), blocks=len(problem.regression.blocks),
                       threads=problem.threads)
     prior = problem.regression.prior if len(found.base) == len(problem.base) else None
     return replace(problem, model=found.model, regression=replace(regression, prior=prior))

@@ -47,7 +47,7 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-s
     (nominal, scale), regression = nominal_and_scales(problem), problem.regression
     weights = joint_weights(regression)
     stacked = stack_enough(regression, weights)
-    scaled = RidgeProblem.of(stacked, problem.base, nominal, scale)
+    scaled = RidgeProblem.from_stacked(stacked, problem.base, nominal, scale)
     facts: dict[str, Any] = {}
     if strength is None:
         strengths = scaled.singular[0] ** 2 * 10.0 ** _STRENGTH_DECADES
@@ -55,7 +55,7 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-s
     theta = scaled.theta(np.array([strength]))[0]
     known = solve(regression, stacked)
     solution = replace(known, beta=problem.base.reduce(theta), inverse=scaled.inverse(strength))
-    fit = LinearFit.of(problem, solution, weights, strength=float(strength), **facts)
+    fit = LinearFit.from_solution(problem, solution, weights, strength=float(strength), **facts)
     penalty = scaled.ridge_penalty(strength)
 
     def uncertain(cov_type: CovType | None) -> Uncertainty:
@@ -92,7 +92,7 @@ class RidgeProblem:
     target: Array
 
     @staticmethod
-    def of(stacked: Stacked, base: BaseParameters, nominal: Array, scale: Array) -> RidgeProblem:
+    def from_stacked(stacked: Stacked, base: BaseParameters, nominal: Array, scale: Array) -> RidgeProblem:
         left, singular, right = np.linalg.svd(stacked.r @ (base.matrix * scale))
         padded, target = np.zeros(len(scale)), np.zeros(len(scale))
         padded[:len(singular)] = singular
@@ -128,8 +128,8 @@ def _nominal_errors(problem: Problem, stacked: Stacked, found: ScoreNoise, excit
         middle = normal * (np.trace(np.linalg.solve(normal[seen], middle[seen])) / excited.sum())
     matrices = {body: ten.pseudo_inertia(nominal[places]) for body, places in problem.base.parameters.bodies.items()}
     groups = nominal_groups(problem.base.parameters, matrices, scale)
-    return NominalErrors.of(groups, (stacked.r.T @ columns)[excited],
-                            (stacked.r.T @ (stacked.rho - columns @ nominal))[excited], middle[seen])
+    return NominalErrors.from_score(groups, (stacked.r.T @ columns)[excited],
+                                    (stacked.r.T @ (stacked.rho - columns @ nominal))[excited], middle[seen])
 
 
 def nominal_and_scales(problem: Problem) -> tuple[Array, Array]:
@@ -176,7 +176,7 @@ def _cross_validate(regression: Regression, weights: Array, nominal: Array, scal
     others = regression.without_each()
     for row, k in enumerate(whole):
         rest, left = others[k].stack(weights), regression.only(k).stack(weights, prior=False)
-        thetas = RidgeProblem.of(rest, regression.base, nominal, scale).theta(strengths)
+        thetas = RidgeProblem.from_stacked(rest, regression.base, nominal, scale).theta(strengths)
         errors[row] = [left.misfit(regression.base.matrix @ theta) / left.rows for theta in thetas]
     mean = errors.mean(axis=0)
     best = int(np.argmin(mean))

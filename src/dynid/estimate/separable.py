@@ -95,7 +95,7 @@ def separable_fit(problem: Problem, *, span: float, iterations: int, tolerance: 
                          "'model.terms=[{kind=\"stribeck\", free=[\"delta\", \"alpha\"]}]'", "no-free-shapes")
     if not span > 1:
         raise ModelError(f"the span of method '{name}' must be above one, got {span}", code="bad-span")
-    dependence = ShapeDependence.of(model)
+    dependence = ShapeDependence.from_model(model)
     center = np.log(model.shape)
     limits = center - np.log(span), center + np.log(span)
     log_shape = _search(problem, dependence, center, np.log(span))
@@ -210,7 +210,7 @@ def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples],
         sources.append((dependence.part.with_shape(np.exp(log_shape)), np.array(alike),
                         np.array([candidate[(c, *at)] for c in alike])))
     many = Assembled(dependence.model.dof, Parameters(tuple(items)), tuple(sources))
-    regression = fold(TorqueEquations.of(many, samples, many.base), blocks=1, threads=problem.threads)
+    regression = fold(TorqueEquations.from_model(many, samples, many.base), blocks=1, threads=problem.threads)
     depths: dict[int, Array] = {}
     for j, own in joints:
         mine = [(c, positions) for joint, c, positions in columns if joint == j]
@@ -317,7 +317,8 @@ class Descent:
     def plain(self, log_shape: Array) -> Regression:
         """Return the compressed regression of the model with a given shape."""
         shaped = self.dependence.model.with_shape(np.exp(log_shape))
-        return fold(TorqueEquations.of(shaped, self.problem.data, self.base), blocks=1, threads=self.problem.threads)
+        return fold(TorqueEquations.from_model(shaped, self.problem.data, self.base), blocks=1,
+                    threads=self.problem.threads)
 
     def best(self, log_shape: Array, plain: Regression, stacked: Stacked, solution: Solution) -> Array:
         """Return base parameters (base,) of the best constrained fit at a shape; solution: the unconstrained one."""
@@ -339,7 +340,7 @@ class Descent:
         model = Assembled(dependence.model.dof, Parameters((*items, *slopes.parameters.items)), (
             (dependence.model.with_shape(np.exp(log_shape)), base.independent, np.arange(b)),
             (slopes, np.arange(count), np.arange(b, b + count))))
-        regression = fold(TorqueEquations.of(model, _without_known(self.problem), model.base), blocks=1,
+        regression = fold(TorqueEquations.from_model(model, _without_known(self.problem), model.base), blocks=1,
                           threads=self.problem.threads)
         both = regression.stack(weights)
         solution = solve(regression, both)

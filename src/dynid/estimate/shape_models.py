@@ -47,7 +47,7 @@ class ShapeDependence:
     varies: Bools
 
     @staticmethod
-    def of(model: Any) -> ShapeDependence:
+    def from_model(model: Any) -> ShapeDependence:
         own = robot_model(model)
         part = model if own is None else Model(
             own.robot, tuple(term for term in own.terms if capabilities(term).shape is not None))

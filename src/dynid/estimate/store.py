@@ -53,7 +53,7 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
         if facts.get("format", ESTIMATE_FORMAT) > ESTIMATE_FORMAT:
             raise ModelError(f"{path} was written by dynid {facts.get('dynid')} in a format that dynid {__version__} "
                              "cannot read", "install that version or a later one", code="later-format")
-        known, diagnostics = _uncertainty(arrays, facts), Diagnostics.of(facts["diagnostics"])
+        known, diagnostics = _uncertainty(arrays, facts), Diagnostics.from_facts(facts["diagnostics"])
     except (OSError, KeyError, ValueError, EOFError, TypeError, AttributeError):  # various errors of damaged files
         raise ModelError(f"{path} is not a saved estimate", code="not-an-estimate") from None
     if names != model.parameters.names:
@@ -78,7 +78,7 @@ def _uncertainty(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Uncerta
         moved = {name: facts["diagnostics"].pop(name) for name in EARLIER_FACTS if name in facts["diagnostics"]}
         own = {"cov_type": own, "notes": (), "facts": moved}
     return Uncertainty(arrays["covariance"], own["cov_type"], float(arrays["freedom"]),
-                       tuple(map(Note.of, own["notes"])), own["facts"])
+                       tuple(map(Note.from_plain, own["notes"])), own["facts"])
 
 
 def _check_shapes(arrays: Mapping[str, Any], parameters: int, path: str | Path) -> None:

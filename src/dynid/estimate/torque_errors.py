@@ -24,5 +24,5 @@ def with_torque_errors(estimate: Estimate, problem: Problem) -> Estimate:
             "window_s": signals.filter.window, "delay_s": signals.filter.delay}
     plain = estimate.uncertainty_of.then(lambda found: replace(found, facts={
         name: value for name, value in found.facts.items() if name not in _OF_ROWS}))
-    return replace(estimate, uncertainty_of=plain, diagnostics=Diagnostics.of({
+    return replace(estimate, uncertainty_of=plain, diagnostics=Diagnostics.from_facts({
         **facts, **fit, "notes": own.notes, "equations": rows, "confounded": own.confounded}))

@@ -44,8 +44,8 @@ def total_least_squares(problem: Problem, *, ratio: float = 0.1, exact: Sequence
     plain = solve(problem.regression, stacked)
     known = _exact_columns(problem, exact) & plain.excited
     solution, smallest = _solve(stacked, plain, known, ratio)
-    return LinearFit.of(problem, solution, weights, ratio=ratio, smallest_singular_value=smallest,
-                        exact=[problem.base.names[c] for c in np.flatnonzero(known)]).estimate("tls")
+    return LinearFit.from_solution(problem, solution, weights, ratio=ratio, smallest_singular_value=smallest,
+                                   exact=[problem.base.names[c] for c in np.flatnonzero(known)]).estimate("tls")
 
 
 def _exact_columns(problem: Problem, exact: Sequence[str] | None) -> Bools:

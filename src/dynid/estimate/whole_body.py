@@ -87,16 +87,16 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
     if mirrored is not False:
         facts.append(symmetry(model, None if mirrored is True else mirrored, std=mirror_std))
 
-    def problem_of(noise: np.ndarray | None) -> Problem:
+    def weighted_problem(noise: np.ndarray | None) -> Problem:
         samples = [prepare_floating(robot, log, equations, noise=noise, **chosen) for log in every]
-        found = Problem.of(model, samples, base=base, known=known, blocks=blocks)
+        found = Problem.from_model(model, samples, base=base, known=known, blocks=blocks)
         return with_facts(found, facts)
 
-    problem, noise = problem_of(None), None
+    problem, noise = weighted_problem(None), None
     if equations == "projected":
         first = identify(problem, method="ols")
         noise = equation_noise(problem.equations, first.values)
-        problem = problem_of(noise)
+        problem = weighted_problem(noise)
     estimate = identify(problem, method=method, **options)
     bodies = [WholeBody(robot, log, equations, noise, DEFAULT_GUARD, 0) for log in every]
     estimate = with_imu_errors(estimate, problem, bodies)

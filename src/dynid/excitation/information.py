@@ -35,8 +35,8 @@ class Information:
     known: Array | None = None
 
     @staticmethod
-    def of(model: LinearModel, base: BaseParameters, *, noise: Array | float | None = None, scale: Array | None = None,
-           known: Regression | None = None) -> Information:
+    def from_model(model: LinearModel, base: BaseParameters, *, noise: Array | float | None = None,
+                   scale: Array | None = None, known: Regression | None = None) -> Information:
         """Return the information matrix of a model.
 
         noise: standard deviation of each joint's torque (one number or dof). known: earlier logs.
@@ -48,7 +48,7 @@ class Information:
             if known.base.expressions != base.expressions:
                 raise ModelError("the logs were compressed with another model than the one the motion is designed for")
             matrix = known.stack(weights).r
-        return Information(Layout.of(model, base), weights, scales, matrix)
+        return Information(Layout.from_model(model, base), weights, scales, matrix)
 
     @cached_property
     def _before(self) -> Array:

@@ -110,7 +110,7 @@ class Extraction:
     def reason(self) -> Reason:
         """Reason why the parameters are not physically consistent: inertia, centres of mass outside their links, or
         both."""
-        return reason_of(self.violations)
+        return violation_reason(self.violations)
 
     def parameters(self) -> dict[str, float]:
         """Extracted standard parameters by name."""
@@ -133,7 +133,7 @@ class Extraction:
                 "cones": None if self.cones is None else self.cones.to_dict(), "parameters": self.parameters()}
 
 
-def reason_of(violations: tuple[Violation, ...]) -> Reason:
+def violation_reason(violations: tuple[Violation, ...]) -> Reason:
     """Return the reason why parameters are not physically consistent, from the kinds of their violations."""
     kinds = {one.kind for one in violations}
     if not kinds:
@@ -198,7 +198,7 @@ class BaseValues:
             raise ModelError(f"base value '{self.names[int(np.argmin(np.isfinite(self.values)))]}' is not finite")
 
     @staticmethod
-    def of(estimate: Identified, stacked: Stacked | None = None) -> BaseValues:
+    def from_estimate(estimate: Identified, stacked: Stacked | None = None) -> BaseValues:
         """Return the base values of an estimate that the data determine. `stacked` is the QR factor of its data, all
         joints in one."""
         shown, base = estimate.identified, estimate.base

@@ -65,7 +65,7 @@ def squared_moments_short(xx: float, xy: float, xz: float, yy: float, yz: float,
 
 
 @njit(cache=True)
-def out_of(value: float, low: float, high: float, width: float) -> float:
+def squared_excess(value: float, low: float, high: float, width: float) -> float:
     """Return the squared distance of a value from an interval, in units of the interval's width; zero inside."""
     over = max(value - high, low - value, 0.0) / width
     return over * over
@@ -90,11 +90,11 @@ def broken(theta: Any, places: Any, rest: Any, box: Any, rest_box: Any, light: A
         x[b, 9] = theta[p[5]] - (hx * hx + hy * hy) / m
         mass += theta[p[9]]
         for k in range(10):
-            bounds += out_of(x[b, k], box[0, b, k], box[1, b, k], box[2, b, k])
+            bounds += squared_excess(x[b, k], box[0, b, k], box[1, b, k], box[2, b, k])
         if inertia:
             physics += squared_moments_short(x[b, 4], x[b, 5], x[b, 6], x[b, 7], x[b, 8], x[b, 9], sizes[b], room)
     for k in range(len(rest)):
-        bounds += out_of(theta[rest[k]], rest_box[0, k], rest_box[1, k], rest_box[2, k])
+        bounds += squared_excess(theta[rest[k]], rest_box[0, k], rest_box[1, k], rest_box[2, k])
     for k in range(len(planes)):
         b = int(planes[k, 0])
         side = planes[k, 1] * x[b, 1] + planes[k, 2] * x[b, 2] + planes[k, 3] * x[b, 3] + planes[k, 4]
@@ -110,7 +110,7 @@ def broken(theta: Any, places: Any, rest: Any, box: Any, rest_box: Any, light: A
         over = math.sqrt(square) - 1.0
         if over > 0.0:
             physics += over * over
-    return bounds, physics + out_of(mass, whole[0], whole[1], whole[2])
+    return bounds, physics + squared_excess(mass, whole[0], whole[1], whole[2])
 
 
 @njit(cache=True)

@@ -15,7 +15,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.extraction.bounds import WIDTHS, Bounds, load_bounds, robot_bounds
 from dynid.extraction.conditions import Conditions
 from dynid.extraction.extraction import BaseValues, ConeAnswer, Extraction, Identified, outside_bounds
-from dynid.extraction.searches import Landscape, Search, search_of, solve
+from dynid.extraction.searches import Landscape, Search, find_search, solve
 from dynid.extraction.space import Form, SearchSpace, make_space
 from dynid.model import required_robot_model
 from dynid.regression import BaseParameters
@@ -67,7 +67,7 @@ class ExtractionOptions:
     cones: bool = True
 
     def __post_init__(self) -> None:
-        search_of(self.search)
+        find_search(self.search)
         for name, kind in (("loss", Loss), ("form", Form), ("step", Literal["two", "one"])):
             if getattr(self, name) not in get_args(kind):
                 raise ModelError(f"option '{name}' of extraction is one of {', '.join(get_args(kind))}, not "
@@ -94,7 +94,7 @@ def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", opt
     """
     chosen = replace(options or ExtractionOptions(), **_checked(changes))
     start = time.perf_counter()
-    values = given if isinstance(given, BaseValues) else BaseValues.of(given)
+    values = given if isinstance(given, BaseValues) else BaseValues.from_estimate(given)
     within = bounds_for(values, bounds)
     consistency = Consistency(values.model.parameters, margin=0.0)
     if not consistency.bodies:

@@ -96,7 +96,7 @@ _SOLVERS: dict[Search, Callable[[Landscape, Array, int, np.random.Generator], Fo
     "annealing": _annealing, "dual-annealing": _dual_annealing, "differential-evolution": _differential_evolution}
 
 
-def search_of(name: str) -> Search:
+def find_search(name: str) -> Search:
     """Return a search by name; raise an error that lists the searches for an unknown name."""
     for one in get_args(Search):
         if one == name:

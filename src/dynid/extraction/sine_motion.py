@@ -33,5 +33,5 @@ def new_motion(robot: Robot, seed: int = 0, *, rate: float = RATE) -> Samples:
     t = np.arange(0.0, SECONDS, 1.0 / rate)[:, None]
     middle = 0.5 * (low + high)
     q = middle - size / pulsation * np.cos(pulsation * t)
-    return Samples.of(q, size * np.sin(pulsation * t), size * pulsation * np.cos(pulsation * t), np.zeros_like(q),
-                      rate=rate)
+    return Samples.from_arrays(q, size * np.sin(pulsation * t), size * pulsation * np.cos(pulsation * t),
+                               np.zeros_like(q), rate=rate)

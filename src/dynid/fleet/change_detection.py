@@ -192,12 +192,12 @@ class LogEstimates:
     relative_error: Array
 
     @staticmethod
-    def of(robot: RobotFold, folds: Sequence[LogFold]) -> LogEstimates:
+    def from_folds(robot: RobotFold, folds: Sequence[LogFold]) -> LogEstimates:
         """Return estimates from each compressed log, with the weights and the noise of the robot."""
         values, std, errors = [], [], []
         level = _level(robot, folds)
         for fold in folds:
-            one = RobotFold.of(robot.name, [fold], robot.weights)
+            one = RobotFold.from_folds(robot.name, [fold], robot.weights)
             try:
                 solution = one.solution
             except NotPossibleError:

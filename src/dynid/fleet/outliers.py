@@ -112,7 +112,7 @@ def standing_out(robots: Sequence[RobotFold], known: Sequence[RobotInformation],
         if step == 0 and len(robots) >= _SMALL_FLEET:
             pooling = _trimmed(known, pooling, places, groups)
         fleets = _fleets(base, known, free, pooling)
-        scores = [_Score.of(one, fleet) for one, fleet in zip(known, fleets, strict=True)]
+        scores = [_Score.from_information(one, fleet) for one, fleet in zip(known, fleets, strict=True)]
         probability = np.array([[score.test(own, fleet, len(robots))[0] for own in places]
                                 for score, fleet in zip(scores, fleets, strict=True)])
         now = _called(known, fleets, places, probability, rate)
@@ -135,7 +135,7 @@ def _trimmed(known: Sequence[RobotInformation], pooling: Pooling, places: Sequen
 
     out: list[list[int]] = [[] for _ in known]
     most = int(_MAX_OUTLIER_SHARE * len(known))
-    scores = [_Score.of(one, pooling) for one in known]
+    scores = [_Score.from_information(one, pooling) for one in known]
     for g, own in enumerate(places):
         chance = np.array([score.test(own, pooling, len(known))[0] for score in scores])
         for r in np.argsort(np.where(np.isfinite(chance), chance, 2.0))[:most]:
@@ -177,7 +177,7 @@ def _called(known: Sequence[RobotInformation], fleets: Sequence[Pooling], places
         own = [int(np.argmin(each[r]))] if out else []
         while own and len(own) < len(places):
             rest = [g for g in range(len(places)) if g not in own]
-            score = _Score.of(known[r], fleets[r], [places[h] for h in own])
+            score = _Score.from_information(known[r], fleets[r], [places[h] for h in own])
             next_ones = [score.test(places[g], fleets[r], len(known))[0] for g in rest]
             best = int(np.nanargmin([1.0 if np.isnan(p) else p for p in next_ones]))
             if not next_ones[best] * len(places) < rate:
@@ -198,7 +198,7 @@ class _Score:
     score: Array
 
     @staticmethod
-    def of(known: RobotInformation, fleet: Pooling, others: Sequence[Array] = ()) -> _Score:
+    def from_information(known: RobotInformation, fleet: Pooling, others: Sequence[Array] = ()) -> _Score:
         """Return the score of a robot; others: changes (base, k) by parts that may differ as well."""
         prior = fleet.prior + sum((changes_prior(one, fleet.size) for one in others), np.zeros_like(fleet.prior))
         inside = np.eye(known.root.shape[1]) + known.root.T @ prior @ known.root
@@ -262,7 +262,7 @@ def _free(called: Sequence[Sequence[int]], places: Sequence[Array]) -> tuple[Arr
 
 def _difference(robot: str, known: RobotInformation, fleet: Pooling, part: str, own: Array, others: Sequence[Array],
                 robots: int) -> Difference:
-    probability, delta, covariance = _Score.of(known, fleet, others).test(own, fleet, robots)
+    probability, delta, covariance = _Score.from_information(known, fleet, others).test(own, fleet, robots)
     std = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     rows = [(fleet.base.names[k], float(fleet.mean[k] + delta[k]), float(fleet.mean[k]), float(delta[k] / std[k]))
             for k in np.flatnonzero(np.any(own != 0.0, axis=1))]

@@ -40,7 +40,7 @@ class RobotInformation:
     seen: Array
 
     @staticmethod
-    def of(robot: RobotFold, inflation: float = 1.0) -> RobotInformation:
+    def from_fold(robot: RobotFold, inflation: float = 1.0) -> RobotInformation:
         """Return the information of a robot; inflation: factor on the stated standard errors, from the scatter between
         its logs."""
         root, seen = robot.information()
@@ -119,7 +119,8 @@ def pool(robots: Sequence[RobotFold]) -> Pooling:
     """Return mean and spread of a fleet by restricted likelihood, with the stated standard errors of each robot."""
     check_alike(robots)
     base = robots[0].regression.base
-    return pool_known(base, [RobotInformation.of(robot) for robot in robots], parameter_groups(base, len(robots)))
+    return pool_known(base, [RobotInformation.from_fold(robot) for robot in robots],
+                      parameter_groups(base, len(robots)))
 
 
 def pool_known(

@@ -99,7 +99,7 @@ def cross_prediction(robots: Sequence[RobotFold], folds: Sequence[Sequence[LogFo
     dof = robots[0].regression.dof
     errors = np.full((len(robots), len(logs), dof), np.nan)
     for i, robot in enumerate(robots):
-        without = _without_each(RobotFold.of(robot.name, folds[i], robot.weights))
+        without = _without_each(RobotFold.from_folds(robot.name, folds[i], robot.weights))
         for k, (j, fold) in enumerate(zip(owner, logs, strict=True)):
             beta = robot.solution.beta if j != i else without[k - owner.index(j)]
             if beta is not None:

@@ -123,7 +123,7 @@ class RobotFold:
     weights: Array
 
     @staticmethod
-    def of(name: str, folds: Sequence[LogFold], weights: Array | None = None) -> RobotFold:
+    def from_folds(name: str, folds: Sequence[LogFold], weights: Array | None = None) -> RobotFold:
         """Return the sum of compressed logs, in the given order; weights (dof,): by default estimated from the data."""
         if not folds:
             raise ModelError(f"robot '{name}' has no log that could be used")

@@ -82,7 +82,7 @@ def _run(settings: FleetSettings, options: FleetOptions, store: Path, progress: 
     started = time.perf_counter()
     progress("searching for logs")
     files = settings.find()
-    mapping = LogMapping.of(settings.log, "[log]")
+    mapping = LogMapping.from_settings(settings.log, "[log]")
     logs = [LogSource.from_file(file, mapping) for file in files]
     chosen = choices_of_fleet(settings, logs, store, progress)
     robot, model = chosen.robot, chosen.model
@@ -120,10 +120,10 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, store: Fo
     odd = _odd_logs(KeptFolds(store, model, folded.entries))
     sources = {one.source for one in odd}
     alike = KeptFolds(store, model, [entry for entry in folded.entries if entry.source not in sources])
-    robots = level_noise([RobotFold.of(name, alike[name]).summed for name in alike])
-    logs = tuple(LogEstimates.of(one, alike[one.name]) for one in robots)
+    robots = level_noise([RobotFold.from_folds(name, alike[name]).summed for name in alike])
+    logs = tuple(LogEstimates.from_folds(one, alike[one.name]) for one in robots)
     spread = scatter(robots, logs)
-    known = [RobotInformation.of(one, spread.inflation) for one in robots]
+    known = [RobotInformation.from_fold(one, spread.inflation) for one in robots]
     out = standing_out(robots, known, settings.rate)
     pooled = _pooled(robots, known, out)
     progress("testing for changes over time")
@@ -174,12 +174,12 @@ def _odd_logs(folds: Mapping[str, list[LogFold]]) -> tuple[OddLog, ...]:
 def _ratios(name: str, own: Sequence[LogFold]) -> Array:
     """Return, for each log, its residuals with the model of the robot's other logs over those with its own model. The
     joint with the largest ratio is used."""
-    whole = RobotFold.of(name, own)
+    whole = RobotFold.from_folds(name, own)
     found = np.ones(len(own))
     for k, fold in enumerate(own):
         try:
-            rest = RobotFold.of(name, [one for one in own if one is not fold], whole.weights).solution
-            mine = RobotFold.of(name, [fold], whole.weights).solution
+            rest = RobotFold.from_folds(name, [one for one in own if one is not fold], whole.weights).solution
+            mine = RobotFold.from_folds(name, [fold], whole.weights).solution
         except NotPossibleError:
             continue
         if not np.all(rest.identified):
@@ -208,7 +208,8 @@ def _changes(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], ou
     for robot, free in zip(robots, out.free, strict=True):
         own = folds[robot.name]
         levels = _log_levels(robot, own)
-        logs = tuple(RobotInformation.of(RobotFold.of(robot.name, [fold], robot.weights), inflation * level)
+        logs = tuple(RobotInformation.from_fold(RobotFold.from_folds(robot.name, [fold], robot.weights),
+                                                inflation * level)
                      for fold, level in zip(own, levels, strict=True))
         prior = out.pooling.prior + (changes_prior(free, out.pooling.size) if free.shape[1] else 0.0)
         series = Series(robot.name, tuple(fold.entry.date for fold in own), logs, out.pooling.mean, prior, base.names)
@@ -302,7 +303,7 @@ def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: 
         run = asked.model_copy(update={"model": ModelSettings.model_validate(kept["model"]),
                                        "prepare": kept["preparation"]})
         return FleetChoices(run, robot, _bound(make_model(run, robot), kept["speeds"], kept["estimate"]),
-                            Preparation.of(kept["preparation"]), tuple(kept["notes"]))
+                            Preparation.from_settings(kept["preparation"]), tuple(kept["notes"]))
     chosen = choose(asked, robot, Dataset.open(logs, robot, progress=progress), progress)
     preparation, samples = chosen.dataset.preparation, chosen.dataset.samples
     assert preparation is not None

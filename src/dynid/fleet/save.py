@@ -81,7 +81,8 @@ def history(result: FleetResult) -> dict[str, Any]:
 def _save_prior(result: FleetResult, new: Path, folder: Path) -> None:
     pooling = result.out.pooling
     whole = result.robots[0].regression
-    total = Regression.of(whole.base, [robot.regression.joined(1).blocks[0] for robot in result.robots], whole.joints)
+    total = Regression.from_blocks(whole.base, [robot.regression.joined(1).blocks[0] for robot in result.robots],
+                                   whole.joints)
     type_estimate(pooling, result.model, total).save(new / ESTIMATE)
     sources = tuple(entry.source for entry in result.folded.entries)
     own = result.run or result.settings.run_settings(sources, result.folded.preparation.as_table())

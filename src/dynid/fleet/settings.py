@@ -95,7 +95,8 @@ class FleetSettings(SettingsFile):
 
     def run_settings(self, sources: tuple[str, ...], prepare: dict[str, Any]) -> RunSettings:
         """Return the settings of a run on some logs of the fleet, with the same robot, model and reading of logs."""
-        return RunSettings.of({"robot": self.robot, "logs": list(sources), "method": "wls",
-                               "model": self.model.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
-                               "log": self.log, "prepare": prepare, "gravity": self.gravity, "only": list(self.only),
-                               "lock": self.lock}, self.file_kind, trust=self.trust)
+        return RunSettings.from_values({"robot": self.robot, "logs": list(sources), "method": "wls",
+                                        "model": self.model.model_dump(mode="json", exclude_none=True,
+                                                                       exclude_defaults=True),
+                                        "log": self.log, "prepare": prepare, "gravity": self.gravity,
+                                        "only": list(self.only), "lock": self.lock}, self.file_kind, trust=self.trust)

@@ -70,7 +70,7 @@ class Eliminated:
     rows: int
 
     @staticmethod
-    def of(robot: RobotFold, shared: Bools, gains: float | None = None, zero: Sequence[int] = ()) -> Eliminated:
+    def from_fold(robot: RobotFold, shared: Bools, gains: float | None = None, zero: Sequence[int] = ()) -> Eliminated:
         """Return a robot's equations after elimination of its own columns.
 
         Args:
@@ -191,7 +191,7 @@ def shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS
     check_alike(robots)
     base = robots[0].regression.base
     shared = shared_columns(base, own)
-    parts = [Eliminated.of(robot, shared, gains) for robot in robots]
+    parts = [Eliminated.from_fold(robot, shared, gains) for robot in robots]
     total = summed(parts)
     return completed(robots, parts, total, shared, solved(total), gains)
 
@@ -274,7 +274,8 @@ def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] =
     positive = [int(c) for c in np.flatnonzero(~shared & alone) if base.parameters.items[base.independent[c]].positive]
     held: list[set[int]] = [set() for _ in robots]
     for _ in range(_MOST_ROUNDS):
-        parts = [Eliminated.of(robot, shared, gains, sorted(zero)) for robot, zero in zip(robots, held, strict=True)]
+        parts = [Eliminated.from_fold(robot, shared, gains, sorted(zero))
+                 for robot, zero in zip(robots, held, strict=True)]
         total = summed(parts)
         theta, values = _links(base, shared, total, own)
         if not _changed(robots, parts, held, values, positive, shared):

@@ -11,7 +11,7 @@ import numpy as np
 from dynid import dynamics
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, RecordingError
-from dynid.recording.whole_body import UNITREE_ORDER, leg_of, meaning_of, words_of
+from dynid.recording.whole_body import UNITREE_ORDER, column_meaning, leg_in_name, name_words
 from dynid.robot import Robot
 
 ContactKind = Literal["point", "line", "sole"]
@@ -164,7 +164,7 @@ def find_feet(robot: Robot) -> tuple[str, ...]:
     for name, body in places:
         if body in carrying or body < robot.free_coordinates:
             continue
-        words = set(words_of(name))
+        words = set(name_words(name))
         ranks = [k for k, word in enumerate(_FOOT_WORDS) if word in words]
         if ranks and (body not in best or ranks[0] < best[body][0]):
             best[body] = (ranks[0], name)
@@ -200,10 +200,10 @@ def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | Non
     if not feet:
         raise RecordingError(f"{source}: has {signal}, but no frame of robot '{robot.name}' is named like a foot", hint,
                              code="unknown-feet")
-    meanings = [meaning_of(name) for name in columns]
+    meanings = [column_meaning(name) for name in columns]
     legs = list(dict.fromkeys(one.leg for one in meanings if one is not None and one.leg))
     if not given and legs and all(one is not None and one.leg for one in meanings):
-        own = {leg_of(name): name for name in feet}
+        own = {leg_in_name(name): name for name in feet}
         missing = [leg for leg in legs if leg not in own]
         if missing:
             raise RecordingError(f"{source}: {signal} has columns of the {' '.join(missing[0])} foot, but the feet of "
@@ -217,7 +217,7 @@ def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | Non
         feet = tuple(own[leg] for leg in legs)
     note = ""
     if not given and not legs:
-        own = {leg_of(name): name for name in feet}
+        own = {leg_in_name(name): name for name in feet}
         numbered = len({one.number for one in meanings if one is not None}) > 1
         if numbered and set(own) == set(UNITREE_ORDER):
             feet = tuple(own[leg] for leg in UNITREE_ORDER)

@@ -30,7 +30,7 @@ from dynid.floating.preparation import DEFAULT_GUARD, FloatingEquations, WholeBo
 from dynid.model import LinearModel, robot_model
 from dynid.recording import Recording
 from dynid.recording.mapping import Mapping
-from dynid.recording.whole_body import ALWAYS, NEVER, words_of
+from dynid.recording.whole_body import ALWAYS, NEVER, name_words
 from dynid.regression import BaseParameters
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
@@ -75,14 +75,14 @@ def whole_body_recording(recording: Recording, robot: Robot, mapping: Mapping, r
         notes.append(said)
     kind = rules.equations or chosen_equations(log, mapping)
     stated = f"as specified, {kind}" if rules.equations else f"{kind}: {_KIND_REASONS[kind]}"
-    notes += [f"motion of the base from {_source_of(log)}", f"equations {stated}"]
+    notes += [f"motion of the base from {_log_source(log)}", f"equations {stated}"]
     noise = None if rules.noise is None else np.array(rules.noise)
     found = expanded(robot, log, kind, noise=noise, guard=rules.guard, notes=(*recording.notes, *notes))
     return replace(found, base_signals=recording.base_signals, base_columns=recording.base_columns,
                    dropped=recording.dropped, dropped_rows=recording.dropped_rows)
 
 
-def _source_of(log: FloatingLog) -> str:
+def _log_source(log: FloatingLog) -> str:
     if log.base_motion == "imu":
         assert log.imu is not None
         return f"the imu at frame '{log.imu.frame}'"
@@ -149,7 +149,7 @@ def _orientation(recording: Recording, mapping: Mapping, notes: list[str]) -> Ar
                              f"sample {wrong[0]}; a unit quaternion has the norm 1", "map its four columns with --set "
                              "'log.base_orientation=[...]'", code="not-unit-quaternion")
     given = given / norm[:, None]
-    letters = [words_of(name)[-1][-1:] for name in recording.base_columns.get("base_orientation", ())]
+    letters = [name_words(name)[-1][-1:] for name in recording.base_columns.get("base_orientation", ())]
     order = mapping.quaternion
     choices: dict[QuaternionOrder, Array] = {"xyzw": given, "wxyz": np.ascontiguousarray(given[:, [1, 2, 3, 0]])}
     if order is None and sorted(letters) == ["w", "x", "y", "z"]:
@@ -203,7 +203,7 @@ def _imu(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str])
                      "probably in another unit or without gravity")
         return None
     root = robot.bodies[SIX - 1].name
-    named = [frame.name for frame in robot.frames if frame.body == SIX - 1 and "imu" in words_of(frame.name)]
+    named = [frame.name for frame in robot.frames if frame.body == SIX - 1 and "imu" in name_words(frame.name)]
     frame = mapping.imu_frame or (named[0] if named else root)
     if mapping.imu_frame is None:
         notes.append(f"the imu is taken to be at frame '{frame}', in its axes; state another with --set "

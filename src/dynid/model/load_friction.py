@@ -11,7 +11,7 @@ import numpy as np
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.dynamics.adjoint import adjoint_kernel
-from dynid.dynamics.tree import tree_of
+from dynid.dynamics.tree import robot_tree
 from dynid.model.elements import Load
 from dynid.model.parameters import Kind, Parameter
 from dynid.model.sign import Sign
@@ -105,7 +105,7 @@ class LoadFriction:
         whole = np.arange(robot.dof * len(numbers)).reshape(robot.dof, -1)
         whole[np.repeat(robot.supports, 10, axis=1) == 0] = -1
         moved = (of_torque[:, None, :] * numbers[:, None]).reshape(-1, len(q))
-        adjoint_kernel(*tree_of(robot), q, dq, ddq, whole, moved, out, 0, len(q))
+        adjoint_kernel(*robot_tree(robot), q, dq, ddq, whole, moved, out, 0, len(q))
 
     def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array:
         found = np.zeros(q.shape)

@@ -64,7 +64,7 @@ class MomentumForm:
     under_load: tuple[tuple[LoadEntries, Ints], ...] = ()
 
     @staticmethod
-    def of(model: LinearModel, *, symmetric: bool = False, is_load_given: bool = False) -> MomentumForm:
+    def from_model(model: LinearModel, *, symmetric: bool = False, is_load_given: bool = False) -> MomentumForm:
         """Return the momentum form of a model; raise an error for a term without one.
 
         symmetric: whether to require a symmetric inertia, that is, a kinetic energy. is_load_given: whether `fill` gets

@@ -77,7 +77,7 @@ OTHER = Kind("parameter")
 BODY = (INERTIA, PRODUCT, PRODUCT, INERTIA, PRODUCT, INERTIA, MOMENT, MOMENT, MOMENT, MASS)  # ten inertial parameters
 
 
-def meaning_of(symbol: str, kind: Kind) -> str:
+def symbol_meaning(symbol: str, kind: Kind) -> str:
     """Return the meaning of a parameter from its symbol (such as "Fc" or "Ft4_"), or else from its kind."""
     stem = symbol[:-1].rstrip("0123456789") if symbol.endswith("_") else symbol
     number = symbol[len(stem):].rstrip("_")
@@ -125,7 +125,7 @@ class Parameter:
     @property
     def meaning(self) -> str:
         """Meaning in words, with its link or joint: "Coulomb friction, joint3"."""
-        return f"{meaning_of(self.symbol, self.kind)}, {self.part}"
+        return f"{symbol_meaning(self.symbol, self.kind)}, {self.part}"
 
     @property
     def never_negative(self) -> bool:

@@ -15,7 +15,7 @@ from dynid.dynamics.following import closed_columns, tree_motion
 from dynid.dynamics.momentum import momentum_columns
 from dynid.dynamics.motion_case import rooted
 from dynid.dynamics.physics import regressor_of_checked
-from dynid.dynamics.tree import tree_of
+from dynid.dynamics.tree import robot_tree
 from dynid.errors import ModelError
 from dynid.model.elements import Bodies, Linear, on_joints
 from dynid.model.parameters import BODY, OTHER, ROTOR, SPRING, Kind, Parameter
@@ -83,7 +83,7 @@ class RigidBodies:
         if robot.has_free_base or (robot.followers is not None and robot.followers.carrying):
             out += entry_differences(self, robot, q, dq, ddq, place, weights)
             return
-        adjoint_kernel(*tree_of(robot), q, dq, ddq, _on_all(robot, place), weights, out, 0, len(q))
+        adjoint_kernel(*robot_tree(robot), q, dq, ddq, _on_all(robot, place), weights, out, 0, len(q))
 
     def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array:
         return dynamics.inverse_dynamics(robot, _numbers(robot, values), q, dq, ddq)
@@ -257,7 +257,7 @@ class Payload:
             given[used] = weights[place[joint, used]]
             moved[10 * c:10 * c + 10] = to_body @ given
             whole[joint, 10 * body:10 * body + 10] = np.arange(10 * c, 10 * c + 10)
-        adjoint_kernel(*tree_of(robot), q, dq, ddq, whole, moved, out, 0, len(q))
+        adjoint_kernel(*robot_tree(robot), q, dq, ddq, whole, moved, out, 0, len(q))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Bodies]:
         numbers = np.zeros((robot.dof if robot.followers is None else robot.followers.tree.dof, 10))

@@ -195,7 +195,7 @@ class Feed:
         else:
             window = self.options.kernel_window or max(options.window("kernel", self.cutoff),
                                                        (options.order + _EXTRA_KERNEL_SAMPLES) / self.rate)
-            found = CausalFilter.momentum(RowFilter.of("kernel", window, options, self.rate, sys.maxsize, 1))
+            found = CausalFilter.momentum(RowFilter.from_options("kernel", window, options, self.rate, sys.maxsize, 1))
         return replace(found, step=self.options.step or found.step)
 
     def facts(self) -> dict[str, Any]:

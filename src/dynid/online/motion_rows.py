@@ -92,7 +92,8 @@ class RowEntries:
                  load: Callable[[Array, Array, Array], Array] | None = None) -> None:
         self.layout, self.beside, self.load = layout, beside, load
         self.torque_rows = np.array([layout.joint(j).stop - 1 for j in range(len(layout.columns))])
-        self.form = None if equations == "torque" else MomentumForm.of(layout.model, is_load_given=load is not None)
+        self.form = (None if equations == "torque"
+                     else MomentumForm.from_model(layout.model, is_load_given=load is not None))
 
     def __call__(self, q: Array, dq: Array, *more: Array) -> tuple[Array, ...]:
         """Return entries (rows, m), one array per kernel, along a motion q, dq, (ddq,) tau (m, dof)."""
@@ -154,7 +155,7 @@ class OneSample:
         return OneSample, self._given
 
     @staticmethod
-    def of(model: Model, layout: Layout, torque_rows: Ints) -> OneSample | None:
+    def from_model(model: Model, layout: Layout, torque_rows: Ints) -> OneSample | None:
         """Return the fast single-sample computation for a model, or None if a term does not support it."""
         terms: list[tuple[SingleSample, slice]] = []
         order, count = np.zeros(layout.rows, dtype=np.int64), 0

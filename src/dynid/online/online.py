@@ -75,7 +75,7 @@ class Online(Streamed):
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
     >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
-    >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
+    >>> samples = dynid.Samples.from_arrays(q, dq, ddq, tau, rate=100.0)
     >>> online = dynid.Online(model)
     >>> for row in zip(q, dq, ddq, tau):
     ...     online.update(*row)
@@ -102,7 +102,8 @@ class Online(Streamed):
                                 standard_limits(model, limits))
         if base is None:
             base, *_ = base_parameters(model).given(fixed_inertia_values(model))
-        self._stream = Stream(base, lambda own: Layout.of(model, own), self._complete.joint_names, method, options)
+        self._stream = Stream(base, lambda own: Layout.from_model(model, own), self._complete.joint_names, method,
+                              options)
         self._all = np.ones((1, model.dof), dtype=bool)
         feeding = FeedOptions() if feeding is None else feeding
         self._entries = RowEntries(self.layout, feeding.equations)
@@ -210,7 +211,7 @@ class Online(Streamed):
         model = self._complete.robot_model
         if model is None or self.base.known:
             return None
-        return OneSample.of(model, self.layout, self._entries.torque_rows)
+        return OneSample.from_model(model, self.layout, self._entries.torque_rows)
 
     # -- raw data --------------------------------------------------------------------------------
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:

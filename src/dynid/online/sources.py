@@ -74,7 +74,7 @@ def replayed(recording: Recording, speed: float, after: float = -np.inf) -> Iter
         at = stop
 
 
-def lines_of(file: IO[str], dof: int, complain: Complain) -> Iterator[Block]:
+def read_lines(file: IO[str], dof: int, complain: Complain) -> Iterator[Block]:
     """Yield samples from the lines of a file until it ends, such as standard input."""
     whole = True
     while line := file.readline(_LONGEST_LINE):

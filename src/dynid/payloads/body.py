@@ -63,7 +63,7 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
     values, vectors = np.linalg.eigh(scaled)
     half = (vectors / np.sqrt(np.maximum(values, _MIN_VARIANCE_SHARE * values.max(initial=1e-300)))).T / size
     consistency = Consistency(parameters, margin=_MIN_EIGENVALUE, known=known, heaviest=_MAX_MASS_KG)
-    stacked = Stacked.of(np.column_stack([half, half @ np.where(measured, theta, 0.0)]), 10)
+    stacked = Stacked.from_matrix(np.column_stack([half, half @ np.where(measured, theta, 0.0)]), 10)
     best = fit(consistency, base, Stacked(stacked.r, stacked.rho, 10.0, 20)).theta
     try:  # a body inside the cone, within the noise, instead of one of zero thickness
         theta, _ = fill_by_barrier(consistency, stacked.r, stacked.rho, best, tolerance=_SHAPE_ALLOWANCE)

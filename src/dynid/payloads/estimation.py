@@ -74,11 +74,11 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
     >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
-    >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
-    >>> problem = dynid.Problem.of(model, samples)
+    >>> samples = dynid.Samples.from_arrays(q, dq, ddq, tau, rate=100.0)
+    >>> problem = dynid.Problem.from_model(model, samples)
     >>> load = dynid.terms.Payload("link3", nominal=[0.01, 0, 0, 0.01, 0, 0.01, 0.1, 0, 0, 1.0])
     >>> more = dynid.Model(model.robot, (load,)).inverse_dynamics(load.nominal, q, dq, ddq)
-    >>> loaded = dynid.Samples.of(q, dq, ddq, tau + more, rate=100.0)
+    >>> loaded = dynid.Samples.from_arrays(q, dq, ddq, tau + more, rate=100.0)
     >>> found = dynid.payload(dynid.identify(problem, method="wls"), loaded, "link3", unloaded=problem)
     >>> round(found.mass, 2)
     1.0
@@ -136,7 +136,7 @@ def _checked_method(method: PayloadMethod | None, estimate: Estimate, logs: Sequ
 def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | None = None) -> Unloaded:
     """Return the parameters of the robot without load, from its data if available."""
     regression = data.regression if isinstance(data, Problem) else data if isinstance(data, Regression) else None
-    if regression is None and (logs := _logs_of(data)):
+    if regression is None and (logs := _unloaded_logs(data)):
         regression = fold(torque_equations(estimate.model, logs, estimate.base), threads=threads)
     same = regression is not None and np.array_equal(regression.base.independent, estimate.base.independent)
     if regression is not None and same:
@@ -152,7 +152,7 @@ def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | No
     return Unloaded(estimate.values, estimate.covariance, (vectors[:, kept] / np.sqrt(values[kept])).T)
 
 
-def _logs_of(data: UnloadedData | None) -> tuple[Samples, ...]:
+def _unloaded_logs(data: UnloadedData | None) -> tuple[Samples, ...]:
     """Return the samples without load; none for a regression, which does not contain them."""
     if data is None or isinstance(data, Regression):
         return ()
@@ -161,7 +161,7 @@ def _logs_of(data: UnloadedData | None) -> tuple[Samples, ...]:
 
 def _with_same_motion(estimate: Estimate, logs: Sequence[Samples],
                       data: UnloadedData | None) -> tuple[tuple[Samples, ...], list[float]]:
-    found = [same_motion_torques(estimate, log, _logs_of(data)) for log in logs]
+    found = [same_motion_torques(estimate, log, _unloaded_logs(data)) for log in logs]
     return with_torques(logs, [tau for tau, _ in found]), [apart for _, apart in found]
 
 

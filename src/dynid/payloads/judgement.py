@@ -69,7 +69,7 @@ def _changed(
 ) -> Iterator[Finding]:
     if not found.free[9] > found.mass_std_from("noise"):
         return
-    change = change_of(loaded, fit, unloaded)
+    change = find_load_change(loaded, fit, unloaded)
     if change is None:
         return
     before, after = change.before, change.after
@@ -197,7 +197,7 @@ class LoadChange:
     std: float
 
 
-def change_of(loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded) -> LoadChange | None:
+def find_load_change(loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded) -> LoadChange | None:
     """Return a change of the load within the logs, or None.
 
     In every block of time the load's torque p is scaled to the residual r of the robot without load: alpha = <p, r> /
@@ -230,7 +230,7 @@ def change_of(loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded
 def _mass(loaded: LoadedEquations, unloaded: Unloaded, part: slice) -> float:
     """Return the mass, kg, that fits some blocks of time, given the robot without load."""
     regression = loaded.regression
-    some = Regression.of(regression.base, regression.blocks[part], regression.joints, regression.sources)
+    some = Regression.from_blocks(regression.base, regression.blocks[part], regression.joints, regression.sources)
     return float(residual_fit(replace(loaded, regression=some), unloaded, Nuisance.none()).theta[9])
 
 

@@ -42,8 +42,8 @@ class KnownLoad:
     std: float = 0.0
 
     @staticmethod
-    def of(frame: str, mass: float, centre: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None,
-           std: float = 0.0) -> KnownLoad:
+    def from_mass(frame: str, mass: float, centre: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None,
+                  std: float = 0.0) -> KnownLoad:
         """Return a load from mass (kg), centre of mass in the frame (m) and inertia about it.
 
         The inertia is 3 x 3 or six entries XX XY XZ YY YZ ZZ, kg m^2; zero for a point mass.
@@ -106,7 +106,7 @@ def _rows(model: Model, base: BaseParameters, payload: Payload, logs: Sequence[S
     matrix = np.zeros((len(base) + 10, len(whole.parameters)))
     matrix[:len(base), place], matrix[len(base) + np.arange(10), mine] = base.matrix, 1.0
     joint = BaseParameters(whole.parameters, np.concatenate([place[base.independent], mine]), matrix)
-    folded: Regression = fold(TorqueEquations.of(whole, logs, joint), blocks=_LOAD_BLOCKS)
+    folded: Regression = fold(TorqueEquations.from_model(whole, logs, joint), blocks=_LOAD_BLOCKS)
     parts = []
     for block in folded.blocks:
         factors = []

@@ -66,10 +66,10 @@ class LivePayload(Streamed):
         self.frame, self.robot_estimate = mounting_frame(robot, frame), estimate
         term = Payload(self.frame, np.eye(4) if pose is None else np.asarray(pose, dtype=float), LABEL)
         # Rows without accelerations do not contain the torque that gears transmit.
-        self._made = LoadedModel.of(estimate, term, friction=feeding.equations == "torque")
-        self._layout = Layout.of(self._made.model, self._made.base)
+        self._made = LoadedModel.from_estimate(estimate, term, friction=feeding.equations == "torque")
+        self._layout = Layout.from_model(self._made.model, self._made.base)
         self._entries, self.joint_names = RowEntries(self._layout, feeding.equations), self._made.model.joint_names
-        unknowns = Unknowns.of(estimate, self._made, largest_load(estimate, robot, self.frame, largest))
+        unknowns = Unknowns.from_estimate(estimate, self._made, largest_load(estimate, robot, self.frame, largest))
         noise = np.array(estimate.diagnostics.residual_std_per_joint, dtype=float)
         if not (noise > 0.0).any():
             raise NotPossibleError("the estimate without load has no torque error, so "

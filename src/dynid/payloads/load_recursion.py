@@ -310,7 +310,7 @@ class Unknowns:
     sizes: Array
 
     @staticmethod
-    def of(estimate: Estimate, made: LoadedModel, largest: tuple[float, float]) -> Unknowns:
+    def from_estimate(estimate: Estimate, made: LoadedModel, largest: tuple[float, float]) -> Unknowns:
         """Return the unknowns of a robot that was identified without load.
 
         largest: standard deviations of mass (kg) and of the distance of a load from its frame (m).

@@ -200,7 +200,8 @@ class LoadedModel:
     load: Ints
 
     @staticmethod
-    def of(estimate: Estimate, payload: Payload, *, friction: bool = True, numbers: Array | None = None) -> LoadedModel:
+    def from_estimate(estimate: Estimate, payload: Payload, *, friction: bool = True,
+                      numbers: Array | None = None) -> LoadedModel:
         """Return the model of a robot that was identified without the load; friction, numbers: see `loaded`."""
         unloaded = required_robot_model(estimate.model, "an estimate of a payload")
         if any(isinstance(term, Payload) and term.label == payload.label for term in unloaded.terms):
@@ -257,7 +258,7 @@ def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, fri
     friction: add a column of load friction per joint, if the robot's model has none. numbers (10,): current estimate of
     the load, for the transmitted torque.
     """
-    made = LoadedModel.of(estimate, payload, friction=friction, numbers=numbers)
+    made = LoadedModel.from_estimate(estimate, payload, friction=friction, numbers=numbers)
     equations = torque_equations(made.model, logs, made.base)
     regression = fold(equations, blocks=_LOADED_BLOCKS, threads=threads)
     return LoadedEquations(**vars(made), equations=equations, regression=regression, weights=joint_weights(regression))

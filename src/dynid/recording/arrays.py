@@ -12,7 +12,7 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from dynid.errors import DynidError, RecordingError
-from dynid.recording.mat_structure import Hdf5Dataset, datasets_of, plain_variables
+from dynid.recording.mat_structure import Hdf5Dataset, datasets_by_path, plain_variables
 from dynid.recording.source import FileRows, Source, Values, check_fields, need, reason
 from dynid.recording.unpacking import Measure, check_size
 
@@ -310,7 +310,7 @@ def open_hdf5(path: Path) -> Arrays:
         matlab = raw.read(6) == b"MATLAB"
     arrays: dict[str, Any] = {}
     try:
-        for name, found in datasets_of(h5py, file, path).items():
+        for name, found in datasets_by_path(h5py, file, path).items():
             if name.startswith("#") or found.shape is None:
                 continue
             item = Hdf5Dataset(h5py, found, name, path)

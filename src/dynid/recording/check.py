@@ -43,7 +43,7 @@ class Extremes:
     torque_high: Array
 
     @staticmethod
-    def of(q: Array, tau: Array) -> Extremes:
+    def from_signals(q: Array, tau: Array) -> Extremes:
         return Extremes(q.min(axis=0), q.max(axis=0), tau.min(axis=0), tau.max(axis=0))
 
     def __or__(self, other: Extremes) -> Extremes:

@@ -12,7 +12,7 @@ from dynid.recording.presets import no_torque
 from dynid.recording.recording import COLUMN_STEMS
 from dynid.recording.source import Source
 from dynid.recording.tabular import Text
-from dynid.recording.whole_body import words_of
+from dynid.recording.whole_body import name_words
 
 _SIGNAL_WORDS = {
     "time": "t time times stamp stamps timestamp timestamps clock",
@@ -101,7 +101,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
                                      f"torque with {column_option(signal, _unread(known, found, count), count)}",
                                      code="no-torque", where="log.torque")
             likely = _unread(known, found, count)
-            commanded = signal == "torque" and any(_REFERENCE & set(words_of(name)) for name in likely)
+            commanded = signal == "torque" and any(_REFERENCE & set(name_words(name)) for name in likely)
             raise RecordingError(f"{source.path}: cannot tell which columns are the {signal}. Columns: "
                                  f"{listed_columns(known)}. Map them with {column_option(signal, likely, count)}"
                                  f"{' (these are commanded, not measured)' if commanded else ''}; or, where another "
@@ -197,7 +197,7 @@ def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
 
 
 def _classify(name: str) -> _Reading | None:
-    words = words_of(name.translate(_GREEK))
+    words = name_words(name.translate(_GREEK))
     kinds = {_KIND[word] for word in words if word in _KIND}
     if {"current", "as"} <= set(words) and kinds == {"current", "torque"}:  # converted to a torque by the recorder
         kinds, words = {"torque"}, [word for word in words if word not in ("current", "as")]

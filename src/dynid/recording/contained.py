@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dynid.errors import RecordingError
-from dynid.recording.mat_structure import datasets_of
+from dynid.recording.mat_structure import datasets_by_path
 from dynid.recording.rosbag import check_bag
 
 
@@ -22,7 +22,7 @@ def check_contained(path: Path) -> None:
         return
     try:
         with h5py.File(path, "r") as file:
-            datasets_of(h5py, file, path)
+            datasets_by_path(h5py, file, path)
     except RecordingError:
         raise
     except (OSError, RuntimeError, ValueError, KeyError, TypeError):

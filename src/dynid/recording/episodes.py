@@ -14,7 +14,7 @@ from dynid.recording.columns import listed
 from dynid.recording.lerobot import EPISODE_COLUMN, LeRobotDataset
 from dynid.recording.mapping import Mapping
 from dynid.recording.recording import DroppedRow
-from dynid.recording.source import FileRows, Source, rows_of
+from dynid.recording.source import FileRows, Source, source_blocks
 
 MAX_EPISODES = 100_000  # above this number, a message does not list missing episodes
 SHARE = 0.05  # share of the rows: more implausible rows are another run in the same file, not damage
@@ -57,7 +57,7 @@ def _one_episode(source: Source, names: Sequence[str], samples: int | None, rows
         -> Iterator[FileRows]:
     number, column = mapping.episode, mapping.episode_column
     if number is None:
-        yield from rows_of(source, names, samples, rows)
+        yield from source_blocks(source, names, samples, rows)
         return
     if column not in source.fields:
         raise RecordingError(f"{source.path}: has no column '{column}' with episode numbers; name it with --set "
@@ -65,7 +65,7 @@ def _one_episode(source: Source, names: Sequence[str], samples: int | None, rows
     if isinstance(source, LeRobotDataset) and column == EPISODE_COLUMN:
         source = source.of_episode(number)
     seen: set[int] = set()
-    for block in rows_of(source, [*dict.fromkeys([*names, column])], samples, rows):
+    for block in source_blocks(source, [*dict.fromkeys([*names, column])], samples, rows):
         values = np.asarray(block.values[column], dtype=float)
         seen.update(np.unique(values[np.isfinite(values)]).astype(int).tolist())
         kept = np.flatnonzero(values == number)

@@ -82,7 +82,7 @@ class _Files:
 
     def get(self, place: SignalPlace) -> int:
         folder = self.path if os.path.isdir(self.path) else self.path.parent
-        name = None if place.file is None else place.file.replace("{stem}", stem_of(self.path))
+        name = None if place.file is None else place.file.replace("{stem}", log_stem(self.path))
         key = (self.path if name is None else folder / name, place.width)
         if key not in self.opened:
             self.opened[key] = open_source(key[0], self.mapping, place.width)
@@ -97,7 +97,7 @@ class _Files:
         return tuple(self.opened.values())
 
 
-def stem_of(path: Path) -> str:
+def log_stem(path: Path) -> str:
     """Return the name of a log's file without its extension, for .csv.gz without both."""
     return Path(path.name.removesuffix(".gz")).stem
 
@@ -111,7 +111,7 @@ def shared_file(paths: Sequence[Path], mapping: Mapping) -> list[tuple[str, Path
             place = getattr(mapping, signal)
             if not isinstance(place, SignalPlace) or place.file is None:
                 continue
-            file = folder / place.file.replace("{stem}", stem_of(path))
+            file = folder / place.file.replace("{stem}", log_stem(path))
             first = found.setdefault((signal, file), path)
             if first != path:
                 raise RecordingError(f"the {signal} of {first} and of {path} would both be read from {file}; give each "

@@ -17,7 +17,7 @@ import numpy as np
 from dynid.errors import RecordingError
 from dynid.files import read_small
 from dynid.recording.parquet import Parquet
-from dynid.recording.source import FileRows, Source, Values, rows_of
+from dynid.recording.source import FileRows, Source, Values, source_blocks
 
 MAX_DATASET_FILES = 100_000  # data files of one dataset
 EPISODE_COLUMN = "episode_index"
@@ -87,7 +87,7 @@ class LeRobotDataset(Source):
         """Return the existing episodes, with the files that contain their rows."""
         if EPISODE_COLUMN not in self._widths:
             raise RecordingError(f"{self.path}: has no column {EPISODE_COLUMN}", "copy the dataset again")
-        return _episodes_of(tuple((file, file.stat().st_mtime_ns) for file in self._files))
+        return _files_by_episode(tuple((file, file.stat().st_mtime_ns) for file in self._files))
 
     def of_episode(self, number: int) -> LeRobotDataset:
         """Return the dataset with the files of one episode alone; raise an error if its rows are missing."""
@@ -114,12 +114,12 @@ class LeRobotDataset(Source):
 
 
 @lru_cache(maxsize=16)
-def _episodes_of(files: tuple[tuple[Path, int], ...]) -> dict[int, tuple[Path, ...]]:
+def _files_by_episode(files: tuple[tuple[Path, int], ...]) -> dict[int, tuple[Path, ...]]:
     """Return files by episode; a changed modification time shows that a file has to be read again."""
     found: dict[int, tuple[Path, ...]] = {}
     for path, _ in files:
         with closing(Parquet(path)) as file:
-            for block in rows_of(file, [EPISODE_COLUMN], None, None):
+            for block in source_blocks(file, [EPISODE_COLUMN], None, None):
                 values = np.asarray(block.values[EPISODE_COLUMN], dtype=float)
                 for number in np.unique(values[np.isfinite(values)]).astype(int).tolist():
                     if found.get(number, ())[-1:] != (path,):

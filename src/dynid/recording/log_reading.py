@@ -56,7 +56,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         raise RecordingError(f"a log must be read at least one row at a time, got at_once = {at_once}",
                              code="bad-block-size")
     paths = [Path(one) for one in ([path] if isinstance(path, str | Path) else path)]
-    rules = mapping_of(mapping, overrides)
+    rules = resolve_mapping(mapping, overrides)
     if not paths:
         raise RecordingError("the list of paths contains no file to read")
     shared_file(paths, rules)
@@ -80,20 +80,20 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         notes += part.notes
         dropped, listed = dropped + part.dropped, listed + list(part.dropped_rows)[:LISTED - len(listed)]
         if len(part.t):
-            new = Extremes.of(part.signals["position"], part.signals["torque"])
+            new = Extremes.from_signals(part.signals["position"], part.signals["torque"])
             extremes = new if extremes is None else extremes | new
             if part.torque_free and not part.unit_said and not columns:
                 check_servo_units(part.signals["position"], part.joints, str(paths[0]))
             if robot is not None:  # degrees read as radians raise at once, not at the end of a long log
                 unit_notes(extremes, robot, part.unit_said, str(paths[0]))
-    if extremes is None and window_of(rules):
-        raise RecordingError(f"{paths[0]}: has no row {window_of(rules)} that can be used; the log ends at "
+    if extremes is None and window_text(rules):
+        raise RecordingError(f"{paths[0]}: has no row {window_text(rules)} that can be used; the log ends at "
                              f"{until:.6g} s", code="empty-window")
     if extremes is None:
         raise RecordingError(f"{paths[0]}: contains no row that can be used", code="no-usable-row")
     t, arrays = time.array(), {name: spool.array() for name, spool in signals.items()}
-    if window_of(rules):
-        notes.append(f"only rows {window_of(rules)} are used, {len(t)} of them; the log ends at {until:.6g} s")
+    if window_text(rules):
+        notes.append(f"only rows {window_text(rules)} are used, {len(t)} of them; the log ends at {until:.6g} s")
     check_rate(t, rules.time_unit is not None or rules.rate is not None, str(paths[0]))
     notes += timing_notes(t, arrays["position"])
     notes += content_notes(extremes, part.joints, part.joints if part.torque_free else rules.unmeasured)
@@ -102,7 +102,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     notes += [] if measuring is None else measuring.notes
     # Joints without names are named by their numbers, so that unmeasured ones can be listed.
     numbered = tuple(str(j + 1) for j in range(arrays["position"].shape[1])) if part.torque_free else ()
-    found = replace(recording_of(t, arrays, part.joints or numbered, paths, notes),
+    found = replace(make_recording(t, arrays, part.joints or numbered, paths, notes),
                     dropped=dropped, dropped_rows=tuple(listed),
                     unmeasured=part.joints or numbered if part.torque_free else
                     tuple(name for name in rules.unmeasured if name in part.joints),
@@ -125,7 +125,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     return replace(found, unscaled=True) if rules.drive_gain == KNOWN_LOAD else found
 
 
-def window_of(rules: Mapping) -> str:
+def window_text(rules: Mapping) -> str:
     """Return the time window of a mapping in words; empty for all."""
     if rules.start is None and rules.stop is None:
         return ""
@@ -146,8 +146,8 @@ class _Collected:
         return np.concatenate(self._parts)
 
 
-def recording_of(t: Array, signals: Dictionary[str, Array], joints: Sequence[str], paths: Sequence[Path],
-                 notes: Sequence[str]) -> Recording:
+def make_recording(t: Array, signals: Dictionary[str, Array], joints: Sequence[str], paths: Sequence[Path],
+                   notes: Sequence[str]) -> Recording:
     """Return a Recording from signals (samples, dof) by their names in the mapping."""
     arrays: dict[str, Any] = {SIGNAL_ATTRIBUTES.get(name, name): np.ascontiguousarray(array)
                               for name, array in signals.items() if name not in WHOLE_BODY_SIGNALS}
@@ -156,7 +156,8 @@ def recording_of(t: Array, signals: Dictionary[str, Array], joints: Sequence[str
                      notes=tuple(dict.fromkeys(notes)), **arrays)
 
 
-def mapping_of(mapping: Mapping | Dictionary[str, Any] | str | Path | None, overrides: Dictionary[str, Any]) -> Mapping:
+def resolve_mapping(mapping: Mapping | Dictionary[str, Any] | str | Path | None,
+                    overrides: Dictionary[str, Any]) -> Mapping:
     """Return the Mapping of a table, a file or None, with some settings changed."""
     if mapping is None:
         rules = Mapping()
@@ -165,7 +166,7 @@ def mapping_of(mapping: Mapping | Dictionary[str, Any] | str | Path | None, over
     elif isinstance(mapping, str | Path):
         rules = Mapping.load(mapping)
     else:
-        rules = Mapping.of(mapping)
+        rules = Mapping.from_settings(mapping)
     return rules.having(**overrides)
 
 

@@ -15,7 +15,7 @@ from dynid.arrays import Array
 from dynid.errors import RecordingError, did_you_mean
 from dynid.files import read_small, toml_table
 from dynid.quantities import RATE
-from dynid.recording.presets import overlaid, preset_of
+from dynid.recording.presets import find_preset, overlaid
 from dynid.recording.whole_body import WHOLE_BODY_SIGNALS
 
 Names = str | int | list[str | int]
@@ -218,7 +218,7 @@ class Mapping(BaseModel):
     def _by_preset(cls, given: Any) -> Any:
         if not isinstance(given, dict) or given.get("preset") is None:
             return given
-        preset = preset_of(given["preset"])
+        preset = find_preset(given["preset"])
         if preset.refusal:
             raise ValueError(preset.refusal)
         found = overlaid(preset.settings, given)
@@ -278,7 +278,7 @@ class Mapping(BaseModel):
         return self
 
     @staticmethod
-    def of(settings: Dictionary[str, Any], source: str = "mapping") -> Mapping:
+    def from_settings(settings: Dictionary[str, Any], source: str = "mapping") -> Mapping:
         """Return a mapping from a dictionary; `source` is its name in messages."""
         try:
             return Mapping(**settings)
@@ -299,14 +299,14 @@ class Mapping(BaseModel):
             raise RecordingError(f"{path}: not a TOML file: {problem}", code="not-toml") from None
         if not isinstance(table.get("log"), dict):
             raise RecordingError(f"{path}: has no [log] table; put the settings of the log there", code="no-log-table")
-        return Mapping.of(table["log"], f"{path} [log]")
+        return Mapping.from_settings(table["log"], f"{path} [log]")
 
     def having(self, **overrides: Any) -> Mapping:
         """Return the mapping with some settings changed, validated again."""
         if not overrides:
             return self
         settings = overlaid({name: getattr(self, name) for name in self.model_fields_set}, overrides)
-        return Mapping.of({name: value for name, value in settings.items() if value is not None})
+        return Mapping.from_settings({name: value for name, value in settings.items() if value is not None})
 
     def may_lack(self, signal: str) -> bool:
         """Return whether a log may lack this signal, because a preset names it and it is not required."""
@@ -314,7 +314,7 @@ class Mapping(BaseModel):
             return False
         if self.drive_gain == FROM_LOG and signal in ("target_torque", "target_current"):
             return False
-        told = preset_of(self.preset).settings.get(signal)
+        told = find_preset(self.preset).settings.get(signal)
         return (SignalPlace(**told) if isinstance(told, dict) else told) == getattr(self, signal)
 
     @property

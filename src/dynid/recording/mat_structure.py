@@ -35,7 +35,7 @@ _MOST_NAMES = 1 << 20  # bytes of names
 _BYTES_AT_ONCE = 1 << 16
 
 
-def datasets_of(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
+def datasets_by_path(h5py: Any, file: Any, path: Path) -> dict[str, Any]:
     """Return the datasets of an open file by path, sorted and without repetition. Refuses data in another file."""
     found: dict[str, Any] = {}
     seen, todo = {file.id}, [("", file, 0)]

@@ -183,7 +183,7 @@ def known_presets() -> dict[str, Preset]:
                           if isinstance(one, Preset) and name not in PRESETS}}
 
 
-def preset_of(name: Any) -> Preset:
+def find_preset(name: Any) -> Preset:
     """Return the preset of this name; raise ValueError if there is none."""
     if isinstance(name, str) and name in PRESETS:
         return PRESETS[name]

@@ -24,11 +24,11 @@ from dynid.recording.topics import (
     PARTS,
     VECTORS,
     TopicSeries,
-    joints_of,
-    series_of,
-    stamp_of,
+    header_stamp,
+    joint_series,
+    message_joints,
     vector_parts,
-    vectors_of,
+    vector_series,
 )
 from dynid.recording.unpacking import Measure, measured, unpacked, unpacked_limit
 from dynid.signals import at_times
@@ -72,7 +72,7 @@ class Bag(Source):
             self.topic = self._choose(topic)
             self._look()
             self._others = {
-                name: joints_of(message for _, message in islice(self._messages(name), _MESSAGES_FOR_JOINTS))
+                name: message_joints(message for _, message in islice(self._messages(name), _MESSAGES_FOR_JOINTS))
                 for name in self._topics
                 if name != self.topic
             }
@@ -106,7 +106,7 @@ class Bag(Source):
     def _first_vector(self, topic: str) -> tuple[tuple[str, ...], bool]:
         """Return the parts of the first message of a topic on the motion of a base, and whether it has a time stamp."""
         for _, message in self._messages(topic):
-            return vector_parts(self._kinds[topic], message), bool(stamp_of(message))
+            return vector_parts(self._kinds[topic], message), bool(header_stamp(message))
         return (), False
 
     @property
@@ -149,7 +149,7 @@ class Bag(Source):
         """Return times, ns, and force and moment (messages, 6) of a topic, in temporal order."""
         times, values = [], []
         for received, message in self._messages(topic, _WRENCH_TYPE):
-            times.append(stamp_of(message) if self._clock == "stamp" else received)
+            times.append(header_stamp(message) if self._clock == "stamp" else received)
             values.append([getattr(part, axis) for part in (message.wrench.force, message.wrench.torque)
                            for axis in "xyz"])
         order = np.argsort(times, kind="stable")
@@ -157,7 +157,8 @@ class Bag(Source):
 
     def _look(self) -> None:
         """Determine the joints and signals in the messages, and whether the messages have time stamps."""
-        found, stamped, looked = joints_of(message for _, message in islice(self._messages(), _MESSAGES_FOR_JOINTS))
+        found, stamped, looked = message_joints(
+            message for _, message in islice(self._messages(), _MESSAGES_FOR_JOINTS))
         if not looked:
             raise RecordingError(f"{self.path}: topic {self.topic} contains no messages")
         self._found = found
@@ -223,10 +224,10 @@ class Bag(Source):
                 else:
                     columns[name].append(values[place])
             if "stamp" in columns:
-                columns["stamp"].append(stamp_of(message))
+                columns["stamp"].append(header_stamp(message))
             if "received" in columns:
                 columns["received"].append(received)
-            times.append(stamp_of(message) if self._clock == "stamp" else received)
+            times.append(header_stamp(message) if self._clock == "stamp" else received)
             numbers.append(number)
             if len(numbers) == min(rows or _MESSAGES_AT_ONCE, _MESSAGES_AT_ONCE):
                 yield block()
@@ -250,7 +251,7 @@ class Bag(Source):
             is_vector = topic in self._kinds
             stamped = self._is_stamped(topic, self._vectors[topic][1] if is_vector else bool(self._others[topic][1]))
             messages, pairs_here = self._messages(topic), columns.values()
-            series = series_of(topic, messages, pairs_here, stamped) if not is_vector else vectors_of(
+            series = joint_series(topic, messages, pairs_here, stamped) if not is_vector else vector_series(
                 topic, self._kinds[topic], messages, [part for part, _ in pairs_here], stamped)
             found |= {name: (series, *pair) for name, pair in columns.items()}
         return found

@@ -141,7 +141,7 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
 
 def filtered_again(samples: Samples, q: Array) -> tuple[Array, Array, Array]:
     """Return filtered position, velocity and acceleration of q (samples, joints), with the filter of the samples."""
-    plan = make_plan(Preparation.of(samples.settings), samples.rate, len(samples), None, samples.source)
+    plan = make_plan(Preparation.from_settings(samples.settings), samples.rate, len(samples), None, samples.source)
     return _filtered(q, None, None, samples.segments, plan)[:3]
 
 

@@ -64,9 +64,9 @@ class Samples:
         base_pose: position (m, nan where it is not logged) and quaternion x y z w of a free base in the world
             (samples, 7), for drawings, or None.
 
-    >>> dynid.Samples.of(*np.zeros((4, 50, 2)), rate=100.0).tau.shape
+    >>> dynid.Samples.from_arrays(*np.zeros((4, 50, 2)), rate=100.0).tau.shape
     (50, 2)
-    >>> len(dynid.Samples.of(*np.zeros((4, 50, 2)), rate=100.0)[10:30])
+    >>> len(dynid.Samples.from_arrays(*np.zeros((4, 50, 2)), rate=100.0)[10:30])
     20
     """
 
@@ -182,7 +182,7 @@ class Samples:
     @property
     def preparation(self) -> Preparation:
         """The options that apply the same filter and selection of rows to other logs."""
-        return Preparation.of(dict(self.settings)).elsewhere()
+        return Preparation.from_settings(dict(self.settings)).elsewhere()
 
     @property
     def measured_tau(self) -> Array:
@@ -200,8 +200,8 @@ class Samples:
         return min(found, default=None)
 
     @staticmethod
-    def of(q: Array, dq: Array, ddq: Array, tau: Array, *, t: Array | None = None, rate: float = 1.0,
-           source: str = "memory") -> Samples:
+    def from_arrays(q: Array, dq: Array, ddq: Array, tau: Array, *, t: Array | None = None, rate: float = 1.0,
+                    source: str = "memory") -> Samples:
         """Return samples from arrays (samples, joints) without filtering; every row is kept."""
         q, dq, ddq, tau = (np.ascontiguousarray(x, dtype=float) for x in (q, dq, ddq, tau))
         n = len(q)

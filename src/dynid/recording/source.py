@@ -128,7 +128,7 @@ def reason(problem: Exception) -> str:
     return " ".join(str(problem).split())[:200] or type(problem).__name__
 
 
-def rows_of(source: Source, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
+def source_blocks(source: Source, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
     """Yield the blocks of a source, with exceptions converted to RecordingError."""
     with reading(source.path):
         yield from source.blocks(names, samples, rows)

@@ -82,21 +82,21 @@ class TopicSeries:
         return said + (f"; {left_out} of {rows} rows are outside its messages and were ignored" if left_out else "")
 
 
-def joints_of(messages: Iterable[Any]) -> tuple[dict[str, tuple[str, ...]], int, int]:
+def message_joints(messages: Iterable[Any]) -> tuple[dict[str, tuple[str, ...]], int, int]:
     """Return the joints in some messages, and the numbers of stamped and of all messages."""
     found: dict[str, dict[str, None]] = {part: {} for part in PARTS}
     stamped = looked = 0
     for message in messages:
         looked += 1
-        stamped += bool(stamp_of(message))
+        stamped += bool(header_stamp(message))
         for part in PARTS:
             if len(getattr(message, part)) == len(message.name):
                 found[part].update(dict.fromkeys(message.name))
     return {part: tuple(names) for part, names in found.items()}, stamped, looked
 
 
-def series_of(topic: str, messages: Iterable[tuple[int, Any]], wanted: Iterable[tuple[str, str]], stamped: bool
-              ) -> TopicSeries:
+def joint_series(topic: str, messages: Iterable[tuple[int, Any]], wanted: Iterable[tuple[str, str]], stamped: bool
+                 ) -> TopicSeries:
     """Return the series of (part, joint) pairs from (time of receipt, message).
 
     A message without one of the pairs, or with a repeated time stamp, is skipped.
@@ -105,7 +105,7 @@ def series_of(topic: str, messages: Iterable[tuple[int, Any]], wanted: Iterable[
     for received, message in messages:
         places = {joint: i for i, joint in enumerate(message.name)}
         if all(joint in places and places[joint] < len(getattr(message, part)) for part, joint in pairs):
-            times.append(stamp_of(message) if stamped else received)
+            times.append(header_stamp(message) if stamped else received)
             rows.append([float(getattr(message, part)[places[joint]]) for part, joint in pairs])
     if not rows:
         raise RecordingError(f"topic {topic} has no message with {pairs[0][0]} of joint '{pairs[0][1]}'")
@@ -120,15 +120,15 @@ def vector_parts(kind: str, message: Any) -> tuple[str, ...]:
                  if part != "orientation" or np.linalg.norm(_vector(message, place, axes)) > _LEAST_QUATERNION_NORM)
 
 
-def vectors_of(topic: str, kind: str, messages: Iterable[tuple[int, Any]], parts: Iterable[str], stamped: bool
-               ) -> TopicSeries:
+def vector_series(topic: str, kind: str, messages: Iterable[tuple[int, Any]], parts: Iterable[str], stamped: bool
+                  ) -> TopicSeries:
     """Return the series of some parts of messages (time of receipt, message) of one of the types `VECTORS`.
 
     Of messages with the same stamp the first is used. Quaternions keep their sign, so that they can be interpolated.
     """
     wanted, times, rows = list(parts), list[int](), dict[str, list[list[float]]]()
     for received, message in messages:
-        times.append(stamp_of(message) if stamped else received)
+        times.append(header_stamp(message) if stamped else received)
         for part in wanted:
             rows.setdefault(part, []).append(_vector(message, *VECTORS[kind][part][1:]))
     stamps, first = np.unique(np.array(times, dtype=np.int64), return_index=True)
@@ -146,6 +146,6 @@ def _vector(message: Any, place: str, axes: str) -> list[float]:
     return [float(getattr(message, axis)) for axis in axes]
 
 
-def stamp_of(message: Any) -> int:
+def header_stamp(message: Any) -> int:
     """Return the time stamp of a message's header, ns."""
     return int(message.header.stamp.sec) * 1_000_000_000 + int(message.header.stamp.nanosec)

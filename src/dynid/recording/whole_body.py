@@ -58,14 +58,14 @@ class ColumnMeaning:
     component: int | None = None
 
 
-def words_of(name: str) -> list[str]:
+def name_words(name: str) -> list[str]:
     """Return words and numbers of a name in lower case."""
     return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", name)]
 
 
-def leg_of(name: str) -> tuple[str, ...]:
+def leg_in_name(name: str) -> tuple[str, ...]:
     """Return the leg of a name: (front or rear, left or right), or one of them; empty if it has none."""
-    words = words_of(name)
+    words = name_words(name)
     found = next((_LEGS[word] for word in words if word in _LEGS), None)
     if found is not None:
         return found
@@ -74,9 +74,9 @@ def leg_of(name: str) -> tuple[str, ...]:
     return (*end, *side)
 
 
-def meaning_of(name: str) -> ColumnMeaning | None:
+def column_meaning(name: str) -> ColumnMeaning | None:
     """Return the meaning of a column by its name; None if it is not a signal of a free base."""
-    words = [word for word in words_of(name) if word not in ("m", "s", "rad", "nm") or word == words_of(name)[-1]]
+    words = [word for word in name_words(name) if word not in ("m", "s", "rad", "nm") or word == name_words(name)[-1]]
     component = None
     if len(words) > 1 and words[-1] in _AXES:
         component = _AXES[words.pop()]
@@ -87,7 +87,7 @@ def meaning_of(name: str) -> ColumnMeaning | None:
     known, number = set(plain), numbers[-1] if numbers else None
     if not known or known & _OTHER:
         return None
-    leg = leg_of(name)
+    leg = leg_in_name(name)
     if known & _CONTACT and not known & _FORCE:
         return ColumnMeaning("contact", plain, leg, number)
     if known & _FORCE or (leg and plain[-1] in ("f", "m", "t") and component is not None):
@@ -171,7 +171,7 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
         if shape == () or name in typed or any(re.search(rf"(?<![A-Za-z0-9]){re.escape(one)}(?![A-Za-z0-9])", name)
                                                for one in joints):
             continue
-        meaning = meaning_of(name)
+        meaning = column_meaning(name)
         if meaning is None or (several and meaning.signal in WIDTHS and WIDTHS[meaning.signal] not in shape):
             continue
         stem = tuple(word for word in meaning.stem if word not in _LEGS and word not in _SIDES and word not in _ENDS)
@@ -185,7 +185,7 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
         if not whole and signal == "foot_force":
             notes += [lacks for group in groups.get(signal, {}).values() if (lacks := _lacking_force(group))]
         if len(whole) > 1 and signal.startswith("base"):
-            whole = [one for one in whole if set(words_of(one[0])) & _BASE] or whole
+            whole = [one for one in whole if set(name_words(one[0])) & _BASE] or whole
         if len(whole) == 1:
             found[signal] = whole[0]
             notes.append(f"guessed from their names: {signal} = {', '.join(whole[0][:8])}"
@@ -199,12 +199,13 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
 
 def check_motor_order(fields: Iterable[str], joints: Sequence[str], source: str) -> None:
     """Raise an error for columns with motor numbers, as of Unitree, on a quadruped whose legs have another order."""
-    numbered = [name for name in fields if "motor" in words_of(name) and words_of(name)[-1] in ("q", "pos", "position")
-                and any(word.isdigit() for word in words_of(name)) and not leg_of(name)]
-    legs = list(dict.fromkeys(leg_of(name) for name in joints))
+    numbered = [name for name in fields
+                if "motor" in name_words(name) and name_words(name)[-1] in ("q", "pos", "position")
+                and any(word.isdigit() for word in name_words(name)) and not leg_in_name(name)]
+    legs = list(dict.fromkeys(leg_in_name(name) for name in joints))
     if len(numbered) != len(joints) or set(legs) != set(UNITREE_ORDER) or tuple(legs) == UNITREE_ORDER:
         return
-    ordered = sorted(joints, key=lambda name: UNITREE_ORDER.index(leg_of(name)))
+    ordered = sorted(joints, key=lambda name: UNITREE_ORDER.index(leg_in_name(name)))
     names = ", ".join(f'"{name}"' for name in ordered)
     raise RecordingError(f"{source}: columns such as {numbered[0]} number the motors, which Unitree orders by legs as "
                          "front right, front left, rear right, rear left, and the robot file has the legs in another "

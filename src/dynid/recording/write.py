@@ -26,7 +26,7 @@ _ARRAY_KEYS = {"t": "times", "q": "positions", "dq": "velocities", "tau": "torqu
 _WRENCH_COLUMNS = ("fx", "fy", "fz", "mx", "my", "mz")
 
 
-def columns_of(recording: Recording) -> dict[str, Array]:
+def recording_columns(recording: Recording) -> dict[str, Array]:
     """Return columns (samples,) by name: time, position_<joint>, velocity_<joint>, torque_<joint>, wrench_fx and so on.
 
     Positions are those of the joints with encoders.
@@ -48,7 +48,7 @@ def columns_of(recording: Recording) -> dict[str, Array]:
 
 def write_csv(recording: Recording, path: str | Path) -> Path:
     """Write a CSV file in full precision: time, position_<joint>, velocity_<joint>, torque_<joint> and so on."""
-    columns = columns_of(recording)
+    columns = recording_columns(recording)
     with write_whole(Path(path), "w") as file:
         writer = csv.writer(file, lineterminator="\n")
         file.write(csv_line(columns))
@@ -90,7 +90,7 @@ def to_frame(data: Recording | Samples) -> Any:
     Tables of samples also have acceleration_<joint> and keep_<joint>, which states whether a row is used.
     """
     if isinstance(data, Recording):
-        return pandas().DataFrame(columns_of(data))
+        return pandas().DataFrame(recording_columns(data))
     names = data.joints or tuple(str(j + 1) for j in range(data.dof))
     table: dict[str, Any] = {"time": data.t}
     for prefix, signal in (("position", data.q), ("velocity", data.dq), ("acceleration", data.ddq),

@@ -115,7 +115,7 @@ def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], ab
             windows.append((k, parzen, gone, count))
             if last > _LONG_WINDOW * limit:
                 slow[k] = x, gone[:len(x)], count
-    low = dict(zip(slow, LowFrequencyNoise.of([*slow.values()]), strict=True))
+    low = dict(zip(slow, LowFrequencyNoise.from_series([*slow.values()]), strict=True))
     for k, parzen, gone, count in windows:
         shape, freedom, _ = found[k]
         reach = min(len(shape), len(gone))
@@ -193,7 +193,8 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     rho = np.zeros((count, count)) if matrices and have_common_noise(equations) else None
     for k, log in enumerate(logs):
         own, is_longest = [piece for piece in work if piece.log == log], lengths[k] == max(lengths)
-        taken = _Absorbed.of(equations, log, inverse, weights) if inverse is not None and is_longest else None
+        taken = (_Absorbed.from_equations(equations, log, inverse, weights) if inverse is not None and is_longest
+                 else None)
         r = log_residuals(equations, log, own, beta, threads, None if taken is None else taken.look)
         felt = r.residual if influence is None else influence(r.residual)
         rows[k] = r.keep.sum(axis=0)
@@ -299,7 +300,7 @@ class _Absorbed:
     found: dict[int, list[Array]] = field(default_factory=dict)
 
     @staticmethod
-    def of(equations: Equations, log: int, inverse: Array, weights: Array | None) -> _Absorbed:
+    def from_equations(equations: Equations, log: int, inverse: Array, weights: Array | None) -> _Absorbed:
         lags = min(PIECE, max(1, len(equations.logs[log]) // 5))  # the largest lag in `autocovariance`
         weights = np.ones(len(equations.joints)) if weights is None else weights
         halves = []

@@ -15,7 +15,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.regression.equations import Equations, Piece, Rows, span_of
+from dynid.regression.equations import Equations, Piece, Rows, piece_span
 from dynid.regression.factor import Factor, householder, signed
 from dynid.regression.regression import Block, Regression
 from dynid.threads import side_by_side
@@ -40,8 +40,8 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
     >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
-    >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
-    >>> folded = dynid.fold(dynid.regression.TorqueEquations.of(model, samples))
+    >>> samples = dynid.Samples.from_arrays(q, dq, ddq, tau, rate=100.0)
+    >>> folded = dynid.fold(dynid.regression.TorqueEquations.from_model(model, samples))
     >>> [factor.r.shape for factor in folded.factors]
     [(16, 16), (15, 15), (8, 8)]
     """
@@ -56,10 +56,10 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
         raise NotPossibleError("the data contain no samples", code="no-samples")
     found: dict[tuple[int, int], list[Block]] = {}
     for piece, factors in zip(work, side_by_side(one, work, threads), strict=True):
-        found.setdefault((piece.log, piece.stretch), []).append(Block((span_of(equations, piece),), factors))
+        found.setdefault((piece.log, piece.stretch), []).append(Block((piece_span(equations, piece),), factors))
     whole = [reduce(add, found[key]) for key in sorted(found)]
     sources = tuple(dict.fromkeys(log.source for log in equations.logs))
-    return Regression.of(equations.base, whole, equations.joints, sources).joined(max(1, blocks))
+    return Regression.from_blocks(equations.base, whole, equations.joints, sources).joined(max(1, blocks))
 
 
 def fold_piece(equations: Equations, piece: Piece) -> tuple[Factor, ...]:

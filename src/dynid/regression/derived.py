@@ -74,7 +74,7 @@ class CachedEquations(Derived):
     """
 
     @staticmethod
-    def of(equations: Equations) -> Equations:
+    def from_equations(equations: Equations) -> Equations:
         """Return the equations with cached rows if all rows are small enough, otherwise unchanged."""
         rows = sum(len(piece.rows) for piece in equations.pieces())
         return CachedEquations(equations) if 8 * rows * equations.layout.rows <= KEPT_BYTES else equations
@@ -170,7 +170,7 @@ class ProjectedEquations(TorqueEquations):
 
     @cached_property
     def layout(self) -> Layout:
-        return Layout.of(self.model, self.base).with_columns([np.arange(len(self.base))] * self.model.dof)
+        return Layout.from_model(self.model, self.base).with_columns([np.arange(len(self.base))] * self.model.dof)
 
     def entries(self, samples: Samples, rows: slice) -> Array:
         plain, n, b = self.plain.layout, self.model.dof, len(self.base)

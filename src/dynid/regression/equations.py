@@ -63,7 +63,7 @@ class Layout:
     rows: int
 
     @staticmethod
-    def of(model: LinearModel, base: BaseParameters) -> Layout:
+    def from_model(model: LinearModel, base: BaseParameters) -> Layout:
         structure = complete(model).structure
         columns = tuple(np.flatnonzero(structure[j, base.independent]) for j in range(model.dof))
         place, (first, rows) = np.full((model.dof, len(model.parameters)), -1, dtype=np.int64), _first(columns)
@@ -84,7 +84,7 @@ class Layout:
         """Return columns and torques at full rate (self.rows, samples), each contiguous in time."""
         q, dq, ddq = samples.q[rows], samples.dq[rows], samples.ddq[rows]
         out = np.empty((self.rows, len(q)))
-        memory = memory_of(self.model, samples)
+        memory = memory_states(self.model, samples)
         complete(self.model).fill(q, dq, ddq, self.place, out, *(() if memory is None else (memory[rows],)))
         for j in range(self.model.dof):
             out[self.joint(j).stop - 1] = samples.tau[rows, j]
@@ -114,7 +114,7 @@ class Rows:
     known: Array | None = None
 
     @staticmethod
-    def of(layout: Layout, entries: Array, keep: Bools) -> Rows:
+    def from_entries(layout: Layout, entries: Array, keep: Bools) -> Rows:
         """Return rows from entries (layout.rows, m), which may be followed by the torques (dof, m) of known parameters;
         these are subtracted."""
         entries, known = entries[:layout.rows], entries[layout.rows:]
@@ -164,7 +164,8 @@ class TorqueEquations:
     base: BaseParameters
 
     @classmethod
-    def of(cls, model: LinearModel, samples: Samples | Sequence[Samples], base: BaseParameters | None = None) -> Self:
+    def from_model(cls, model: LinearModel, samples: Samples | Sequence[Samples],
+                   base: BaseParameters | None = None) -> Self:
         """Return the equations of one log or several; base: by default that of the joints with measured torques."""
         logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
         for log in logs:
@@ -176,7 +177,7 @@ class TorqueEquations:
 
     @cached_property
     def layout(self) -> Layout:
-        return Layout.of(self.model, self.base)
+        return Layout.from_model(self.model, self.base)
 
     @cached_property
     def joints(self) -> tuple[str, ...]:
@@ -190,14 +191,14 @@ class TorqueEquations:
         samples, rows = self.logs[piece.log], piece.rows
         keep = samples.keep[rows.start:rows.stop:rows.step]
         entries = piece_entries(samples, piece, lambda full: self.entries(samples, full))
-        return Rows.of(self.layout, entries, keep)
+        return Rows.from_entries(self.layout, entries, keep)
 
     def entries(self, samples: Samples, rows: slice) -> Array:
         """Return entries (layout.rows, samples) at full rate, followed by the torque of known parameters (dof rows)."""
         entries = self.layout.entries(samples, rows)
         if not self.base.known:
             return entries
-        memory = memory_of(self.model, samples)
+        memory = memory_states(self.model, samples)
         known = known_torque(self.model, self.base, samples.q[rows], samples.dq[rows], samples.ddq[rows],
                              None if memory is None else memory[rows])
         return np.concatenate([entries, known.T])
@@ -269,13 +270,13 @@ def inner_cuts(samples: Samples, stretches: int) -> list[int]:
     return [int(used[len(used) * k // stretches]) if len(used) else 0 for k in range(1, stretches)]
 
 
-def span_of(equations: Equations, piece: Piece) -> Span:
+def piece_span(equations: Equations, piece: Piece) -> Span:
     """Return the time interval of a log that a piece covers."""
     samples = equations.logs[piece.log]
     return Span(samples.source, float(samples.t[piece.rows[0]]), float(samples.t[piece.rows[-1]]), piece.log)
 
 
-def memory_of(model: LinearModel, samples: Samples) -> Array | None:
+def memory_states(model: LinearModel, samples: Samples) -> Array | None:
     """Return the states of the model's terms with memory at every sample (samples, channels), segment by segment; None
     for a model without memory."""
     whole = complete(model)

@@ -135,7 +135,7 @@ class Stacked:
     rows: int
 
     @staticmethod
-    def of(matrix: Array, rows: int) -> Stacked:
+    def from_matrix(matrix: Array, rows: int) -> Stacked:
         """Return the problem of equations [X y] (any number of rows, base + 1), of which `rows` were measured."""
         r = triangular(matrix)
         return Stacked(r[:-1, :-1], r[:-1, -1], float(r[-1, -1] ** 2), rows)
@@ -145,7 +145,7 @@ class Stacked:
         b, columns = len(self.r), np.asarray(kept, dtype=np.int64)
         tall = np.zeros((b + 1, len(columns) + 1))
         tall[:b, :-1], tall[:b, -1], tall[b, -1] = self.r[:, columns], self.rho, np.sqrt(self.rest)
-        return Stacked.of(tall, self.rows)
+        return Stacked.from_matrix(tall, self.rows)
 
     def misfit(self, beta: Array) -> float:
         """Return the weighted sum of squared residuals for base values beta."""

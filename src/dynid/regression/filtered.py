@@ -31,7 +31,7 @@ from dynid.regression.equations import (
     TorqueEquations,
     known_sums,
     log_pieces,
-    memory_of,
+    memory_states,
     unmeasured_joints,
 )
 from dynid.regression.products import PRODUCT_ROWS_AT_ONCE, ProductForm, Windows
@@ -42,8 +42,8 @@ _AT_ONCE = 512  # samples whose momentum and force are computed at a time, so th
 _MIN_NOISE_SHARE = 0.1
 
 
-def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
-                 base: BaseParameters | None = None) -> Equations:
+def prepared_equations(model: LinearModel, samples: Samples | Sequence[Samples],
+                       base: BaseParameters | None = None) -> Equations:
     """Return the equations for which the samples were prepared: of torques, or filtered."""
     logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
     kinds = {None if log.filtered is None else log.filtered.filter.kind for log in logs}
@@ -52,12 +52,12 @@ def equations_of(model: LinearModel, samples: Samples | Sequence[Samples],
                          "with the same options", code="different-equations")
     if kinds <= {None}:
         return torque_equations(model, logs, base)
-    plain = TorqueEquations.of(model, logs, base_parameters(model, unmeasured=unmeasured_joints(logs))
-                               if base is None else base)
+    plain = TorqueEquations.from_model(model, logs, base_parameters(model, unmeasured=unmeasured_joints(logs))
+                                       if base is None else base)
     whole = not kinds <= {"kernel", "products"}
-    form = MomentumForm.of(model, symmetric=whole)
+    form = MomentumForm.from_model(model, symmetric=whole)
     if kinds == {"products"}:
-        return ProductEquations(plain, form, whole, ProductForm.of(form))
+        return ProductEquations(plain, form, whole, ProductForm.from_momentum(form))
     return FilteredEquations(plain, form, whole)
 
 
@@ -86,7 +86,7 @@ class FilteredEquations(Derived):
         """Logs along the filtered motion, without accelerations, for terms with memory."""
         found = []
         for log in self.logs:
-            signals = signals_of(log)
+            signals = filtered_signals(log)
             found.append(replace(log, q=signals.q, dq=signals.dq, ddq=np.broadcast_to(0.0, signals.q.shape),
                                  filtered=None))
         return tuple(found)
@@ -98,23 +98,23 @@ class FilteredEquations(Derived):
 
     def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
         return [piece for k, log in enumerate(self.logs)
-                for piece in log_pieces(log, k, stretches, unit, signals_of(log).filter.step)]
+                for piece in log_pieces(log, k, stretches, unit, filtered_signals(log).filter.step)]
 
     def rows(self, piece: Piece) -> Rows:
         samples = self.logs[piece.log]
-        filter_, rows = signals_of(samples).filter, np.array(piece.rows, dtype=np.int64)
+        filter_, rows = filtered_signals(samples).filter, np.array(piece.rows, dtype=np.int64)
         keep = kept(samples, piece.rows)
         inside = (rows - filter_.before >= piece.segment[0]) & (rows + filter_.late < piece.segment[1])
         entries = np.zeros((self.layout.rows + (len(self.joints) if self.base.known else 0), len(rows)))
         some = np.flatnonzero(inside)
         if len(some):
             self._add(piece.log, rows[some], entries[:, some[0]:some[-1] + 1])
-        return Rows.of(self.layout, entries, keep)
+        return Rows.from_entries(self.layout, entries, keep)
 
     def _add(self, log: int, rows: Ints, out: Array) -> None:
         """Add the entries of neighbouring rows to out (layout.rows, rows). Further rows of out receive the torque of
         known parameters."""
-        filter_ = signals_of(self.logs[log]).filter
+        filter_ = filtered_signals(self.logs[log]).filter
         first, last = int(rows[0]) - filter_.before, int(rows[-1]) + filter_.late + 1
         rates, taps = filter_.rates[::-1].copy(), filter_.taps[::-1].copy()  # the oldest sample first
         for start in range(first, last, _AT_ONCE):
@@ -127,7 +127,7 @@ class FilteredEquations(Derived):
     def _of_joints(self, log: int, part: slice) -> tuple[Array, Array]:
         """Return momenta, and forces with torques (entries, samples), of all joints, each followed by those of known
         parameters."""
-        layout, signals = self.equations.layout, signals_of(self.logs[log])
+        layout, signals = self.equations.layout, filtered_signals(self.logs[log])
         momentum, force = self._filled(log, part, layout.place, layout.rows, changing=True)
         for j in range(self.equations.model.dof):
             momentum[layout.joint(j).stop - 1] = 0.0
@@ -139,7 +139,7 @@ class FilteredEquations(Derived):
 
     def _whole_robot(self, log: int, part: slice) -> tuple[Array, Array]:
         """Return kinetic energies, and powers with those of torques (entries, samples), each followed by known ones."""
-        plain, signals = self.equations.layout, signals_of(self.logs[log])
+        plain, signals = self.equations.layout, filtered_signals(self.logs[log])
         dq = signals.dq[part].T
         momentum, force = self._filled(log, part, plain.place, plain.rows, changing=False)
         b, more = len(self.base), 1 if self.base.known else 0
@@ -156,8 +156,8 @@ class FilteredEquations(Derived):
 
     def _filled(self, log: int, part: slice, place: Ints, rows: int, *, changing: bool) -> tuple[Array, Array]:
         """Return momentum and force (rows, samples) of regressor entries. place (dof, parameters): their rows or -1."""
-        signals, along = signals_of(self.logs[log]), self._along[log]
-        memory = memory_of(self.equations.model, along)
+        signals, along = filtered_signals(self.logs[log]), self._along[log]
+        memory = memory_states(self.equations.model, along)
         q, dq = np.ascontiguousarray(signals.q[part]), np.ascontiguousarray(signals.dq[part])
         momentum, force = np.empty((rows, len(q))), np.empty((rows, len(q)))
         self.form.fill(q, dq, place, momentum, force, None if memory is None else memory[part], changing=changing)
@@ -170,7 +170,7 @@ class FilteredEquations(Derived):
 
     def _weights(self, log: int, part: slice, count: int) -> Array:
         """Return the inverse standard deviation of each row's noise (rows,), relative to a row of mean speed."""
-        signals, noise = signals_of(self.logs[log]), self._noise[log]
+        signals, noise = filtered_signals(self.logs[log]), self._noise[log]
         filter_ = signals.filter
         squares = (signals.dq[part] ** 2 @ noise ** 2)[None]
         found = np.zeros((1, count))
@@ -187,14 +187,14 @@ class ProductEquations(FilteredEquations):
     products: ProductForm
 
     def _add(self, log: int, rows: Ints, out: Array) -> None:
-        signals, layout = signals_of(self.logs[log]), self.layout
+        signals, layout = filtered_signals(self.logs[log]), self.layout
         filter_ = signals.filter
-        memory = memory_of(self.equations.model, self._along[log])
+        memory = memory_states(self.equations.model, self._along[log])
         for some in np.array_split(np.arange(len(rows)), max(1, len(rows) // PRODUCT_ROWS_AT_ONCE)):
             own = rows[some]
             part = slice(int(own[0]) - filter_.before, int(own[-1]) + filter_.late + 1)
-            windows = Windows.of(signals.q[part], signals.dq[part], filter_.products, filter_.step,
-                                 None if memory is None else memory[part])
+            windows = Windows.from_motion(signals.q[part], signals.dq[part], filter_.products, filter_.step,
+                                          None if memory is None else memory[part])
             entries = self.products.filled(windows, layout.place, layout.rows)
             for j in range(self.equations.model.dof):
                 entries[layout.joint(j).stop - 1] = windows.through(signals.tau[part, j][None], filter_.products.smooth)
@@ -208,7 +208,7 @@ class ProductEquations(FilteredEquations):
         return (self.products.filled(windows, place, count),)
 
 
-def signals_of(samples: Samples) -> FilteredSignals:
+def filtered_signals(samples: Samples) -> FilteredSignals:
     """Return the filtered signals of the samples. Refuses samples without them."""
     if samples.filtered is None:
         raise ModelError(f"{samples.source} was prepared for torques; prepare it with equations = 'kernel', 'power' or "
@@ -218,7 +218,7 @@ def signals_of(samples: Samples) -> FilteredSignals:
 
 def torque_noise(samples: Samples) -> Array:
     """Return the high-frequency standard deviation (joints,) of the torques relative to the largest, or ones."""
-    signals = signals_of(samples)
+    signals = filtered_signals(samples)
     kernel, rate = signals.filter.motion, signals.filter.rate
     fast = signals.tau - kernel.applied(signals.tau, rate, samples.segments)
     found = np.array([np.sqrt(np.mean(fast[signals.whole[:, j], j] ** 2)) if signals.whole[:, j].any() else 0.0
@@ -229,7 +229,7 @@ def torque_noise(samples: Samples) -> Array:
 
 def kept(samples: Samples, rows: range) -> Bools:
     """Return which filtered rows are valid (rows, equations): the window has no gaps and the row itself is kept."""
-    signals = signals_of(samples)
+    signals = filtered_signals(samples)
     filter_ = signals.filter
     if not len(rows):
         return np.zeros((0, samples.dof if filter_.is_of_joints else 1), dtype=bool)

@@ -72,7 +72,7 @@ class Prior:
     facts: tuple[Array, Array] | None = None
 
     @staticmethod
-    def of(base: BaseParameters, known: Mapping[str, Known]) -> Prior | None:
+    def from_known(base: BaseParameters, known: Mapping[str, Known]) -> Prior | None:
         """Return the prior on base parameters from values with standard deviations, or None if there is none.
 
         A combination a.beta is known if it consists of known parameters alone: a' matrix is zero in all others.
@@ -137,9 +137,9 @@ def with_known(model: LinearModel, base: BaseParameters, known: KnownValues | No
     fixed = {name: value for name, value in fixed_inertia_values(model).items() if name not in base.known}
     facts = check_known(base, {**fixed, **(known or {})})
     base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
-    return base, Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
+    return base, Prior.from_known(base, {name: one for name, one in facts.items() if one.std > 0.0})
 
 
-def known_of(prior: Prior | None) -> dict[str, Known]:
+def known_parameters(prior: Prior | None) -> dict[str, Known]:
     """Return the known standard parameters of a prior by name; empty without a prior."""
     return {} if prior is None else dict(prior.known)

@@ -76,7 +76,7 @@ class LowFrequencyNoise:
     top: float
 
     @staticmethod
-    def of(series: Sequence[tuple[Array, Array, int]]) -> list[LowFrequencyNoise]:
+    def from_series(series: Sequence[tuple[Array, Array, int]]) -> list[LowFrequencyNoise]:
         """Return the noise in each of several residuals. All of them are fitted jointly.
 
         Args:
@@ -96,7 +96,7 @@ class LowFrequencyNoise:
             series: four values for each residual: its periodogram (size // 2 + 1,), the share of the noise that the fit
                 absorbs at each frequency, its number of rows, and the `size` of the Fourier transform.
         """
-        bands = [_Band.of(*one) for one in series]
+        bands = [_Band.from_power(*one) for one in series]
         return [LowFrequencyNoise(coefficients, band.memories, band.top)
                 for coefficients, band in zip(_fitted(bands), bands, strict=True)]
 
@@ -117,7 +117,7 @@ class _Band:
     top: float
 
     @staticmethod
-    def of(power: Array, absorbed: Array, rows: int, size: int) -> _Band:
+    def from_power(power: Array, absorbed: Array, rows: int, size: int) -> _Band:
         """Return the bins of a periodogram, see `LowFrequencyNoise.from_periodograms`."""
         free = np.clip(1.0 - absorbed, _LEAST_FREE, 1.0)
         total = np.cumsum(1.0 - free)

@@ -55,7 +55,7 @@ class Windows:
     velocity_products: Array
 
     @staticmethod
-    def of(q: Array, dq: Array, taps: ProductTaps, step: int, memory: Array | None = None) -> Windows:
+    def from_motion(q: Array, dq: Array, taps: ProductTaps, step: int, memory: Array | None = None) -> Windows:
         """Return the windows of positions and velocities (samples, dof), the first one at the first sample."""
         def through(weights: Array) -> Array:
             found = _through(q.T, weights.reshape(-1, weights.shape[-1]), step)  # (dof, rows, weights)
@@ -90,7 +90,7 @@ class ProductForm:
     is_friction_composed: bool = False
 
     @staticmethod
-    def of(form: MomentumForm) -> ProductForm:
+    def from_momentum(form: MomentumForm) -> ProductForm:
         """Return the product form of a model; raise an error for a term with inertia whose torque is not quadratic in
         the velocities."""
         q, dq = np.random.default_rng(0).normal(size=(2, _PROBED_STATES, form.model.dof))

@@ -18,7 +18,7 @@ from dynid.model import LinearModel
 from dynid.order_statistics import distinct
 from dynid.regression.base import BaseParameters
 from dynid.regression.factor import Factor, Stacked, add_factors, sum_factors, sums_without_each, triangular
-from dynid.regression.known import Known, Prior, check_known, known_of
+from dynid.regression.known import Known, Prior, check_known, known_parameters
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Regression:
     prior: Prior | None = None
 
     @staticmethod
-    def of(base: BaseParameters, blocks: Sequence[Block], joints: tuple[str, ...],
-           sources: tuple[str, ...] = ()) -> Regression:
+    def from_blocks(base: BaseParameters, blocks: Sequence[Block], joints: tuple[str, ...],
+                    sources: tuple[str, ...] = ()) -> Regression:
         """Return the regression of some blocks, which are in temporal order."""
         return Regression(base, sum_factors([block.factors for block in blocks]), tuple(blocks), joints, sources)
 
@@ -84,7 +84,7 @@ class Regression:
         if self.base.expressions != other.base.expressions or self.joints != other.joints:
             raise ModelError("these regressions belong to different models and cannot be added",
                              code="different-models")
-        if self.base.known != other.base.known or known_of(self.prior) != known_of(other.prior):
+        if self.base.known != other.base.known or known_parameters(self.prior) != known_parameters(other.prior):
             raise ModelError("these regressions have different known parameters; add them first, then use given()")
         first = 1 + max(span.log for block in self.blocks for span in block.spans)
         later = tuple(replace(block, spans=tuple(replace(span, log=span.log + first) for span in block.spans))
@@ -136,7 +136,7 @@ class Regression:
         scale = np.ones(self.dof) if weights is None else np.asarray(weights, dtype=float)
         tall = _weighted_rows(self.factors, scale, len(self.base))
         more = self._penalty_rows(weights) if prior else []
-        return Stacked.of(np.concatenate([tall, *more]) if more else tall, sum(self.rows))
+        return Stacked.from_matrix(np.concatenate([tall, *more]) if more else tall, sum(self.rows))
 
     def stack_without_each(self, weights: Array) -> list[Stacked]:
         """Return `stack(weights)` of all data except one block, for each block in turn.
@@ -252,7 +252,7 @@ class Regression:
                        for block in self.blocks)
         factors = tuple(factor.substituted(matrix, shift) for factor in self.factors)
         doubtful = {name: one for name, one in facts.items() if one.std > 0.0}
-        return replace(self, base=base, factors=factors, blocks=blocks, prior=Prior.of(base, doubtful))
+        return replace(self, base=base, factors=factors, blocks=blocks, prior=Prior.from_known(base, doubtful))
 
     def save(self, path: str | Path) -> None:
         """Write the regression to an .npz file atomically."""
@@ -314,8 +314,8 @@ class Regression:
             factor.fits(len(base)) for block in blocks for factor in block.factors) and np.isfinite(base.matrix).all()
         if not fits or base.matrix.shape != (len(base), len(names)) or base.independent.max() >= len(names):
             raise RecordingError(f"{named} is not a saved regression: the shapes of its arrays do not match")
-        found = Regression.of(base, blocks, joints, sources)
-        return replace(found, prior=Prior.of(base, doubtful))
+        found = Regression.from_blocks(base, blocks, joints, sources)
+        return replace(found, prior=Prior.from_known(base, doubtful))
 
 
 def _weighted_rows(factors: Sequence[Factor], weights: Array, base: int) -> Array:

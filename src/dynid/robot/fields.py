@@ -29,13 +29,13 @@ def known_keys(table: Mapping[str, Any], keys: Sequence[str], where: str) -> Non
                              code="unknown-setting")
 
 
-def text_of(value: Any, what: str) -> str:
+def parse_text(value: Any, what: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise RobotError(f"{what} must be text, got {value!r}")
     return value
 
 
-def angle_of(value: Any, unit: float, what: str) -> float:
+def parse_angle(value: Any, unit: float, what: str) -> float:
     """Return an angle in rad from a number in the file's unit, or from text with pi."""
     if isinstance(value, str):
         match = _PI_PATTERN.fullmatch(value)
@@ -50,7 +50,7 @@ def angle_of(value: Any, unit: float, what: str) -> float:
     return float(value) * unit
 
 
-def vector_of(value: Any, length: int, what: str) -> Array:
+def parse_vector(value: Any, length: int, what: str) -> Array:
     good = (isinstance(value, list) and len(value) == length
             and all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in value))
     if not good:
@@ -61,41 +61,42 @@ def vector_of(value: Any, length: int, what: str) -> Array:
     return np.array(value, dtype=float)
 
 
-def pose_of(value: Any, unit: float, what: str) -> Array:
+def parse_pose(value: Any, unit: float, what: str) -> Array:
     if not isinstance(value, dict):
         return checked(value, what)
     known_keys(value, ("xyz", "rpy"), what)
-    xyz, rpy = vector_of(value.get("xyz", [0, 0, 0]), 3, f"xyz of {what}"), value.get("rpy", [0, 0, 0])
+    xyz, rpy = parse_vector(value.get("xyz", [0, 0, 0]), 3, f"xyz of {what}"), value.get("rpy", [0, 0, 0])
     if not isinstance(rpy, list) or len(rpy) != 3:
         raise RobotError(f"rpy of {what} must be three angles, got {rpy!r}")
-    return from_xyz_rpy(xyz, vector_of([angle_of(one, unit, f"rpy of {what}") for one in rpy], 3, f"rpy of {what}"))
+    return from_xyz_rpy(xyz,
+                        parse_vector([parse_angle(one, unit, f"rpy of {what}") for one in rpy], 3, f"rpy of {what}"))
 
 
-def inertia_of(value: Any, what: str) -> Array:
+def parse_inertia(value: Any, what: str) -> Array:
     """Return ten inertial parameters from one of the three forms of a file."""
     keys = set(value) if isinstance(value, dict) else set()
     if keys == set(ten.NAMES):
-        return vector_of([value[name] for name in ten.NAMES], 10, what)
+        return parse_vector([value[name] for name in ten.NAMES], 10, what)
     if keys not in ({"mass", "com", "about_com"}, {"mass", "com", "about_frame"}):
         raise RobotError(f"{what} must have the keys mass, com, about_com, or mass, com, about_frame, "
                          f"or the ten numbers {', '.join(ten.NAMES)}; it has {', '.join(value) if keys else value!r}")
-    mass = vector_of([value["mass"]], 1, f"mass of {what}")[0]
-    com = vector_of(value["com"], 3, f"com of {what}")
+    mass = parse_vector([value["mass"]], 1, f"mass of {what}")[0]
+    com = parse_vector(value["com"], 3, f"com of {what}")
     if "about_com" in keys:
-        return ten.from_central(mass, com, ten.symmetric(vector_of(value["about_com"], 6, f"about_com of {what}")))
-    return np.concatenate([vector_of(value["about_frame"], 6, f"about_frame of {what}"), mass * com, [mass]])
+        return ten.from_central(mass, com, ten.symmetric(parse_vector(value["about_com"], 6, f"about_com of {what}")))
+    return np.concatenate([parse_vector(value["about_frame"], 6, f"about_frame of {what}"), mass * com, [mass]])
 
 
-def terms_of(terms: Any, file: str) -> list[dict[str, Any]]:
+def parse_terms(terms: Any, file: str) -> list[dict[str, Any]]:
     if not isinstance(terms, list) or not all(isinstance(t, dict) and isinstance(t.get("kind"), str) for t in terms):
         raise RobotError(f"robot file '{file}': every [[terms]] table needs a kind, such as kind = \"viscous\"")
     return terms
 
 
-def values_of(values: Any, file: str) -> dict[str, float]:
+def parse_values(values: Any, file: str) -> dict[str, float]:
     if not isinstance(values, dict):
         raise RobotError(f"robot file '{file}': [values] must be a table of parameter names and numbers")
-    return {name: float(vector_of([value], 1, f"value '{name}' in robot file '{file}'")[0])
+    return {name: float(parse_vector([value], 1, f"value '{name}' in robot file '{file}'")[0])
             for name, value in values.items()}
 
 
@@ -106,13 +107,13 @@ def angle_unit(table: Mapping[str, Any], file: str) -> float:
     return math.pi / 180 if table.get("angles") == "degrees" else 1.0
 
 
-def limits_of(joint: Mapping[str, Any], unit: float, where: str) -> dict[str, Any]:
+def parse_limits(joint: Mapping[str, Any], unit: float, where: str) -> dict[str, Any]:
     """Return the limits of a joint's table by name, infinite if missing; angles in rad."""
     found = {}
     for which in LIMITS:
         value = joint.get(which, -math.inf if which == "lower" else math.inf)
         angular = which in _ANGULAR and joint.get("kind", "revolute") != "prismatic"
-        limit = angle_of(value, unit, f"'{which}' in {where}") if angular else value
+        limit = parse_angle(value, unit, f"'{which}' in {where}") if angular else value
         none = isinstance(limit, int | float) and abs(limit) > NO_LIMIT
         found[which] = math.copysign(math.inf, limit) if none else limit
     return found

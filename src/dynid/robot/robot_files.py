@@ -60,16 +60,16 @@ from dynid.files import read_small, toml_table
 from dynid.plugins import load_plugin, plugin_names
 from dynid.robot.dh import CRAIG, KHALIL, LIMITS, STANDARD, TableOptions, from_dh, from_mdh
 from dynid.robot.fields import (
-    angle_of,
     angle_unit,
-    inertia_of,
     known_keys,
-    limits_of,
-    pose_of,
-    terms_of,
-    text_of,
-    values_of,
-    vector_of,
+    parse_angle,
+    parse_inertia,
+    parse_limits,
+    parse_pose,
+    parse_terms,
+    parse_text,
+    parse_values,
+    parse_vector,
 )
 from dynid.robot.pose import exact_angle, rounded_warnings
 from dynid.robot.robot import Body, Robot, Symmetry, checked_sizes
@@ -199,25 +199,25 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         where = f"[[joint]] {i} of robot file '{file}'"
         known_keys(joint, (*keys, *_JOINT_KEYS), where)
         row = {key: joint[key] for key in (*keys, "kind") if key in joint}
-        printed = {key: angle_of(row[key], unit, f"'{key}' in {where}") for key in ("alpha", "theta") if key in row}
+        printed = {key: parse_angle(row[key], unit, f"'{key}' in {where}") for key in ("alpha", "theta") if key in row}
         row.update({key: exact_angle(angle) for key, angle in printed.items()})
         rows.append(row)
-        names.append(text_of(joint.get("name", f"joint{i}"), f"'name' in {where}"))
+        names.append(parse_text(joint.get("name", f"joint{i}"), f"'name' in {where}"))
         rounded[names[-1]] = [abs(angle - row[key]) for key, angle in printed.items()]
-        links.append(text_of(joint.get("link", f"link{i}"), f"'link' in {where}"))
+        links.append(parse_text(joint.get("link", f"link{i}"), f"'link' in {where}"))
         with np.errstate(over="ignore", invalid="ignore"):  # numbers that large are refused with the robot
-            inertias.append(inertia_of(joint["inertia"], f"the inertia in {where}") if "inertia" in joint else None)
-        for which, value in limits_of(joint, unit, where).items():
+            inertias.append(parse_inertia(joint["inertia"], f"the inertia in {where}") if "inertia" in joint else None)
+        for which, value in parse_limits(joint, unit, where).items():
             limits[which].append(value)
 
     options: TableOptions = {
-        "name": text_of(table.get("name", default_name), f"'name' in robot file '{file}'"),
+        "name": parse_text(table.get("name", default_name), f"'name' in robot file '{file}'"),
         "joints": names, "links": links, "inertias": inertias, "limits": limits,
-        "base": pose_of(table["base"], unit, f"'base' in robot file '{file}'") if "base" in table else None,
-        "tool": pose_of(table["tool"], unit, f"'tool' in robot file '{file}'") if "tool" in table else None,
-        "gravity": table.get("gravity"), "terms": terms_of(table.get("terms", []), file),
-        "values": values_of(table.get("values", {}), file),
-        "source": text_of(table.get("source", file), f"'source' in robot file '{file}'")}
+        "base": parse_pose(table["base"], unit, f"'base' in robot file '{file}'") if "base" in table else None,
+        "tool": parse_pose(table["tool"], unit, f"'tool' in robot file '{file}'") if "tool" in table else None,
+        "gravity": table.get("gravity"), "terms": parse_terms(table.get("terms", []), file),
+        "values": parse_values(table.get("values", {}), file),
+        "source": parse_text(table.get("source", file), f"'source' in robot file '{file}'")}
     try:
         robot = from_dh(rows, **options) if convention == "dh" else from_mdh(rows, notation=notation, **options)
         checked_sizes(robot)
@@ -225,7 +225,7 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         raise RobotError(f"robot file '{file}': {problem}", code=problem.code) from None
     carries = None
     if "payload" in table:
-        carries = float(vector_of([table["payload"]], 1, f"'payload' in robot file '{file}'")[0])
+        carries = float(parse_vector([table["payload"]], 1, f"'payload' in robot file '{file}'")[0])
         if carries <= 0:
             raise RobotError(f"robot file '{file}': payload, the largest mass the robot may carry, must be above "
                              f"zero, got {carries:g} kg", code="bad-payload")
@@ -240,8 +240,8 @@ def rooted(robot: Robot, table: Mapping[str, Any], file: str) -> Robot:
         if not isinstance(row, dict):
             raise RobotError(f"{where} must be a table such as {{link = \"trunk\", inertia = {{..}}}}, got {row!r}")
         known_keys(row, ("link", "inertia"), where)
-        body = Body(text_of(row.get("link", "root"), f"'link' of {where}"),
-                    inertia_of(row["inertia"], f"the inertia of {where}") if "inertia" in row else None)
+        body = Body(parse_text(row.get("link", "root"), f"'link' of {where}"),
+                    parse_inertia(row["inertia"], f"the inertia of {where}") if "inertia" in row else None)
         robot = replace(robot, root=body)
     if not isinstance(is_free := table.get("floating_base", False), bool):
         raise RobotError(f"'floating_base' in robot file '{file}' must be true or false, got {is_free!r}",
@@ -257,7 +257,7 @@ def _symmetry(row: Any, robot: Robot, file: str) -> Symmetry:
         raise RobotError(f"{where} must be a table such as {{pairs = {{left_thigh = \"right_thigh\"}}, std = 0.01}}, "
                          f"got {row!r}", code="bad-symmetry")
     known_keys(row, ("pairs", "std"), where)
-    pairs, std = row.get("pairs"), float(vector_of([row.get("std", Symmetry.std)], 1, f"'std' in {where}")[0])
+    pairs, std = row.get("pairs"), float(parse_vector([row.get("std", Symmetry.std)], 1, f"'std' in {where}")[0])
     if pairs is not None and (not isinstance(pairs, dict) or not all(isinstance(one, str) for one in pairs.values())):
         raise RobotError(f"'pairs' in {where} must name links, {{left_thigh = \"right_thigh\"}}, got {pairs!r}",
                          code="bad-symmetry")

@@ -63,16 +63,16 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.robot.dh import KINDS, LIMITS
 from dynid.robot.fields import (
-    angle_of,
     angle_unit,
-    inertia_of,
     known_keys,
-    limits_of,
-    pose_of,
-    terms_of,
-    text_of,
-    values_of,
-    vector_of,
+    parse_angle,
+    parse_inertia,
+    parse_limits,
+    parse_pose,
+    parse_terms,
+    parse_text,
+    parse_values,
+    parse_vector,
 )
 from dynid.robot.followers import Mimic, followed, with_roles
 from dynid.robot.loops import Closure, ClosureKind, closed
@@ -95,16 +95,16 @@ def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder
                         else (_tree(table, file, default_name, unit), {}))
         checked_sizes(tree)
         joints = {str(row.get("name", f"joint{i}")): row for i, row in enumerate(_rows(table, "joint", file), 1)}
-        mimics |= {text_of(row.get("joint"), f"'joint' in [[mimic]] of robot file '{file}'"): _mimic(row, file, unit)
+        mimics |= {parse_text(row.get("joint"), f"'joint' in [[mimic]] of robot file '{file}'"): _mimic(row, file, unit)
                    for row in _rows(table, "mimic", file)}
         for name, mimic in mimics.items():
             tree.joint_index(name), tree.joint_index(mimic.joint)
-        posture = {name: angle_of(row["at"], unit, f"'at' of joint '{name}' in robot file '{file}'")
+        posture = {name: parse_angle(row["at"], unit, f"'at' of joint '{name}' in robot file '{file}'")
                    for name, row in joints.items() if "at" in row}
         following = [name for name, row in joints.items() if row.get("follows", False)]
         closures = [_closure(row, k, tree, file, unit) for k, row in enumerate(_rows(table, "closure", file), 1)]
         robot = closed(tree, closures, following, posture, mimics) if closures or following else followed(tree, mimics)
-        robot = replace(robot, values={**robot.values, **values_of(table.get("values", {}), file)})
+        robot = replace(robot, values={**robot.values, **parse_values(table.get("values", {}), file)})
         return with_roles(robot, *(_chosen(joints, role, file) for role in ("measured", "driven")))
     except RobotError as problem:
         if f"robot file '{file}'" in str(problem):
@@ -143,11 +143,11 @@ def _tree(table: Mapping[str, Any], file: str, default_name: str, unit: float) -
         known_keys(row, _JOINT_KEYS, where)
         joints.append(_joint(row, i, [body.name for body in bodies], where, unit))
         bodies.append(_body(row, i, where))
-    gravity = vector_of(table.get("gravity", [0.0, 0.0, -9.81]), 3, f"gravity of robot file '{file}'")
-    named = text_of(table.get("name", default_name), f"'name' in robot file '{file}'")
-    tree = Robot(named, tuple(joints), tuple(bodies), gravity, terms=tuple(terms_of(table.get("terms", []), file)),
-                 source=text_of(table.get("source", file), f"'source' in robot file '{file}'"))
-    frames = tuple(Frame(text_of(row.get("name"), f"'name' of a [[frame]] in robot file '{file}'"),
+    gravity = parse_vector(table.get("gravity", [0.0, 0.0, -9.81]), 3, f"gravity of robot file '{file}'")
+    named = parse_text(table.get("name", default_name), f"'name' in robot file '{file}'")
+    tree = Robot(named, tuple(joints), tuple(bodies), gravity, terms=tuple(parse_terms(table.get("terms", []), file)),
+                 source=parse_text(table.get("source", file), f"'source' in robot file '{file}'"))
+    frames = tuple(Frame(parse_text(row.get("name"), f"'name' of a [[frame]] in robot file '{file}'"),
                          *_place(row, tree, f"[[frame]] {k} of robot file '{file}'", unit, ("name",)))
                    for k, row in enumerate(_rows(table, "frame", file), 1))
     return replace(tree, frames=frames)
@@ -160,22 +160,22 @@ def _joint(row: Mapping[str, Any], i: int, links: Sequence[str], where: str, uni
     if parent != "base" and parent not in links:
         raise RobotError(f"{where} has the parent link {parent!r}, which must be one of the links before it: "
                          f"{', '.join(('base', *links))}")
-    axis = vector_of(row.get("axis", [0.0, 0.0, 1.0]), 3, f"'axis' in {where}")
+    axis = parse_vector(row.get("axis", [0.0, 0.0, 1.0]), 3, f"'axis' in {where}")
     if not np.linalg.norm(axis) > 0.0:
         raise RobotError(f"{where} has a zero axis", code="zero-axis")
     turn = turn_z_to(axis / np.linalg.norm(axis))
-    pose = pose_of({key: row[key] for key in ("xyz", "rpy") if key in row}, unit, where)
-    return Joint(text_of(row.get("name", f"joint{i}"), f"'name' in {where}"), cast(JointKind, kind),
+    pose = parse_pose({key: row[key] for key in ("xyz", "rpy") if key in row}, unit, where)
+    return Joint(parse_text(row.get("name", f"joint{i}"), f"'name' in {where}"), cast(JointKind, kind),
                  BASE if parent == "base" else list(links).index(parent), pose @ turn, inverse(turn),
-                 **limits_of(row, unit, where))
+                 **parse_limits(row, unit, where))
 
 
 def _body(row: Mapping[str, Any], i: int, where: str) -> Body:
-    name, virtual = text_of(row.get("link", f"link{i}"), f"'link' in {where}"), bool(row.get("virtual", False))
+    name, virtual = parse_text(row.get("link", f"link{i}"), f"'link' in {where}"), bool(row.get("virtual", False))
     if virtual and "inertia" in row:
         raise RobotError(f"{where} has a virtual link with an inertia; remove one of the two, because a virtual link "
                          "has none")
-    inertia = np.zeros(10) if virtual else inertia_of(row["inertia"], f"the inertia in {where}") \
+    inertia = np.zeros(10) if virtual else parse_inertia(row["inertia"], f"the inertia in {where}") \
         if "inertia" in row else None
     return Body(name, inertia, virtual=virtual, fixed_inertia=_fixed_inertia(row, inertia, where))
 
@@ -194,7 +194,7 @@ def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tupl
     of the URDF."""
     from dynid.robot.urdf import read_urdf
 
-    name = text_of(table.get("urdf"), f"'urdf' in robot file '{file}'")
+    name = parse_text(table.get("urdf"), f"'urdf' in robot file '{file}'")
     if folder is None:
         raise RobotError(f"robot file '{file}' names the URDF '{name}', which must be in the same folder")
     rows = {str(row.get("name", "")): row for row in _rows(table, "joint", file)}
@@ -206,7 +206,7 @@ def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tupl
         tree.joint_index(joint)
     bodies = tuple(replace(body, fixed_inertia=_fixed_inertia(rows.get(joint, {}), body.inertia, f"joint '{joint}'"))
                    for joint, body in zip(tree.joint_names, tree.bodies, strict=True))
-    tree = replace(tree, bodies=bodies, terms=(*tree.terms, *terms_of(table.get("terms", []), file)))
+    tree = replace(tree, bodies=bodies, terms=(*tree.terms, *parse_terms(table.get("terms", []), file)))
     return tree, {} if robot.followers is None else dict(robot.followers.mimics)
 
 
@@ -215,23 +215,23 @@ def _place(row: Mapping[str, Any], tree: Robot, where: str, unit: float, also: S
     if not isinstance(row, dict):
         raise RobotError(f'{where} must be a point such as {{link = "rod", xyz = [0, 0, 0.8]}}, got {row!r}')
     known_keys(row, ("link", "xyz", "rpy", *also), where)
-    frame = tree.frame(text_of(row.get("link", tree.base), f"'link' in {where}"))
-    return frame.body, frame.pose @ pose_of({key: row[key] for key in ("xyz", "rpy") if key in row}, unit, where)
+    frame = tree.frame(parse_text(row.get("link", tree.base), f"'link' in {where}"))
+    return frame.body, frame.pose @ parse_pose({key: row[key] for key in ("xyz", "rpy") if key in row}, unit, where)
 
 
 def _closure(row: Mapping[str, Any], k: int, tree: Robot, file: str, unit: float) -> Closure:
-    name = text_of(row.get("name", f"loop{k}"), f"'name' in [[closure]] {k} of robot file '{file}'")
+    name = parse_text(row.get("name", f"loop{k}"), f"'name' in [[closure]] {k} of robot file '{file}'")
     where = f"closure '{name}' of robot file '{file}'"
     known_keys(row, ("name", "kind", "first", "second", "length"), where)
     ends = [Frame(f"{side} place", *_place(row.get(side, {}), tree, f"'{side}' of {where}", unit))
             for side in ("first", "second")]
-    length = float(vector_of([row.get("length", 0.0)], 1, f"length of {where}")[0])
+    length = float(parse_vector([row.get("length", 0.0)], 1, f"length of {where}")[0])
     return Closure(name, cast(ClosureKind, row.get("kind")), ends[0], ends[1], length)
 
 
 def _mimic(row: Mapping[str, Any], file: str, unit: float) -> Mimic:
     where = f"[[mimic]] of joint '{row.get('joint')}' in robot file '{file}'"
     known_keys(row, ("joint", "follows", "multiplier", "offset"), where)
-    return Mimic(text_of(row.get("follows"), f"'follows' in {where}"),
-                 float(vector_of([row.get("multiplier", 1.0)], 1, f"multiplier in {where}")[0]),
-                 angle_of(row.get("offset", 0.0), unit, f"'offset' in {where}"))
+    return Mimic(parse_text(row.get("follows"), f"'follows' in {where}"),
+                 float(parse_vector([row.get("multiplier", 1.0)], 1, f"multiplier in {where}")[0]),
+                 parse_angle(row.get("offset", 0.0), unit, f"'offset' in {where}"))

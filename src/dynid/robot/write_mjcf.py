@@ -235,21 +235,22 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
                          code="other-robot")
     tree, rows = whole_tree(own, inertias)
     numbers = possible_inertias(tree, rows, unchecked=unchecked)
-    page = _MjcfPage.of(text)
+    page = _MjcfPage.from_text(text)
     root = page.root()
     edits: list[Edit] = []
     bodies, joints = page.named(root, "body"), page.named(root, "joint")
     for body, row in zip(tree.bodies, numbers, strict=True):
         if body.virtual:
             continue
-        edits += page.inertial(_of(bodies, body.name, "body"), _full(row, body.name))
+        edits += page.inertial(_find_element(bodies, body.name, "body"), _full(row, body.name))
         merged = [part.link for part in body.parts if part.link != body.name and part.inertia is not None]
         for link in merged:
-            edits += page.inertial(_of(bodies, link, "body"), _ZERO_INERTIAL)
+            edits += page.inertial(_find_element(bodies, link, "body"), _ZERO_INERTIAL)
         if merged:
             add_note(f"the inertia of {', '.join(merged)}, fixed to '{body.name}', is part of that body now")
     for name, attributes in values.items():
-        edits += page.set(_of(joints, name, "joint"), {key: digits(value) for key, value in attributes.items()})
+        edits += page.set(_find_element(joints, name, "joint"),
+                          {key: digits(value) for key, value in attributes.items()})
     edits += page.own_inertias(root, add_note)
     edits += page.actuators(root, actuators or {}, add_note)
     return page.text_with(edits, text)
@@ -269,12 +270,13 @@ def mjcf_with_joints(text: str, values: Mapping[str, Mapping[str, float]], *,
         RobotError: if the file does not have a joint of `values`.
     """
     _check_one_file(text)
-    page = _MjcfPage.of(text)
+    page = _MjcfPage.from_text(text)
     root = page.root()
     joints = page.named(root, "joint")
     edits: list[Edit] = []
     for name, attributes in values.items():
-        edits += page.set(_of(joints, name, "joint"), {key: digits(value) for key, value in attributes.items()})
+        edits += page.set(_find_element(joints, name, "joint"),
+                          {key: digits(value) for key, value in attributes.items()})
     edits += page.actuators(root, actuators or {}, add_note)
     return page.text_with(edits, text)
 
@@ -285,7 +287,7 @@ def _check_one_file(text: str) -> None:
                          "save it as one file in MuJoCo with mj_saveLastXML, and name that file")
 
 
-def _of(elements: Mapping[str, XmlElement], name: str, kind: str) -> XmlElement:
+def _find_element(elements: Mapping[str, XmlElement], name: str, kind: str) -> XmlElement:
     if name not in elements:
         raise RobotError(f"{kind} '{name}' has no name in the MJCF, so that its values cannot be written in "
                          "place", f"give every {kind} a name", "not-in-file")
@@ -303,7 +305,7 @@ class _MjcfPage(XmlPage):
     """The bytes of an MJCF file, and functions that write numbers into it."""
 
     @classmethod
-    def of(cls, text: str) -> _MjcfPage:
+    def from_text(cls, text: str) -> _MjcfPage:
         data = text[max(text.find("<"), 0):].encode()
         return cls(data, b"\r\n" if b"\r\n" in data else b"\n")
 

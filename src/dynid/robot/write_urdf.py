@@ -55,7 +55,7 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
     given = (values or {}).items()
     wanted = {name: (places[name][0], places[name][1], value) for name, value in given if name in places}
     if isinstance(text, bytes):
-        encoding = encoding_of(text)
+        encoding = xml_encoding(text)
         try:
             plain = text.decode(encoding)
         except (LookupError, UnicodeDecodeError):
@@ -65,7 +65,7 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
     return _write(text, robot, inertias, wanted, unchecked, add_note)
 
 
-def encoding_of(text: str | bytes) -> str:
+def xml_encoding(text: str | bytes) -> str:
     """Return the encoding of an XML file from its byte order mark or its declaration; UTF-8 without either."""
     data = text[:200].encode("ascii", "replace") if isinstance(text, str) else text
     for mark, encoding in _BYTE_ORDER_MARKS:

@@ -84,7 +84,7 @@ def design_experiment(request: ExperimentRequest, machine: Robot | None,
         loads = {"": machine}
     first = next(iter(loads.values()))
     margin = MARGIN if request.margin is None else request.margin
-    limits = Limits.of(first, margin=margin) if request.limits is None else \
+    limits = Limits.from_robot(first, margin=margin) if request.limits is None else \
         read_limits(request.limits, first, request.margin, MARGIN)
     care: tuple[str, ...] = ()
     if machine is not None and request.limits is None:

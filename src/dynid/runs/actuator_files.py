@@ -85,7 +85,7 @@ def _actuators(folder: str | Path) -> tuple[ActuatorPosterior, ActuatorSettings]
     """Return posterior and settings of a result of `dynid actuators`, with paths relative to the working folder."""
     path = Path(folder) / POSTERIOR
     posterior, table = ActuatorPosterior.load(path)
-    return posterior, ActuatorSettings.of(table, str(path)).moved(Path(folder), Path())
+    return posterior, ActuatorSettings.from_values(table, str(path)).moved(Path(folder), Path())
 
 
 def _export(posterior: ActuatorPosterior, settings: ActuatorSettings, output: Path, options: ExportOptions,

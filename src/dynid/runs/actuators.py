@@ -24,7 +24,7 @@ from dynid.recording.log_reading import read
 from dynid.report import write_page
 from dynid.report.pages.actuators import ACTUATORS, ActuatorData
 from dynid.robot import Robot
-from dynid.runs.arguments import assign, kind_of, merged
+from dynid.runs.arguments import assign, merged, source_kind
 from dynid.runs.settings import SettingsFile, moved_path, read_table
 
 POSTERIOR = "posterior.json"  # file with values and covariance in a result folder, for `dynid export`
@@ -75,10 +75,10 @@ def actuator_settings(source: str, logs: Sequence[str], given: Mapping[str, Any]
     A run file holds `robot`, `logs`, a [log] table and the other settings in an [actuators] table.
     """
     values: dict[str, Any]
-    if not logs and source.endswith(".toml") and kind_of(source) == "settings":
+    if not logs and source.endswith(".toml") and source_kind(source) == "settings":
         table = read_table(Path(source), ActuatorSettings.file_kind)
         values = {**{key: table[key] for key in ("robot", "logs", "log") if key in table}, **table.get("actuators", {})}
-        settings = ActuatorSettings.of(values, source).moved(Path(source).parent, Path())
+        settings = ActuatorSettings.from_values(values, source).moved(Path(source).parent, Path())
         values = settings.model_dump(mode="json", exclude_none=True)
     elif source == PENDULUM or given.get("pendulum") or _is_bench(source):
         names = list(logs) if source == PENDULUM else [source, *logs]
@@ -94,7 +94,7 @@ def actuator_settings(source: str, logs: Sequence[str], given: Mapping[str, Any]
         values["law"] = bench_law([file for log in values.get("logs", []) for file in _bench_files(log)])
     if not values.get("logs"):
         raise DynidError("no log is given", "write dynid actuators ROBOT LOG...", "no-log")
-    return ActuatorSettings.of(values, source)
+    return ActuatorSettings.from_values(values, source)
 
 
 def number_table(texts: Sequence[str], option: str) -> dict[str, Any]:
@@ -162,10 +162,10 @@ def _benches(settings: ActuatorSettings) -> tuple[list[ActuatorLog], list[str]]:
 
 def actuator_robot(settings: ActuatorSettings) -> Robot:
     """Return the robot or pendulum of some settings."""
-    return _robot_of(settings, _benches(settings)[0])
+    return _bench_robot(settings, _benches(settings)[0])
 
 
-def _robot_of(settings: ActuatorSettings, benches: Sequence[ActuatorLog]) -> Robot:
+def _bench_robot(settings: ActuatorSettings, benches: Sequence[ActuatorLog]) -> Robot:
     if benches and benches[0].robot is not None:  # logs of BAM state their own pendulums and gains
         return benches[0].robot
     if settings.robot != PENDULUM:
@@ -183,7 +183,7 @@ def find_actuators(settings: ActuatorSettings, progress: ProgressCallback = sile
                    diagnose: bool = True) -> FoundActuators:
     """Read the logs and identify the actuators."""
     benches, remarks = _benches(settings)
-    robot = _robot_of(settings, benches)
+    robot = _bench_robot(settings, benches)
     progress("reading the logs")
     table = {"torque_free": True, **settings.log} if not {"torque", "current"} & settings.log.keys() else settings.log
     joints = {} if settings.robot != PENDULUM else {"joints": list(robot.joint_names)}

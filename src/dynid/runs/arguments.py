@@ -21,7 +21,7 @@ WINDOW = ("start", "stop")  # settings of [log] that belong to one log, not to a
 _ROBOT_SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro", ".toml")
 
 
-def kind_of(source: str | Path) -> Kind:
+def source_kind(source: str | Path) -> Kind:
     """Return the kind of a source: "settings" (a TOML file of a run or study, which names a robot), "log" (any other
     existing file) or "robot" (a URDF, an MJCF, a robot TOML, a built-in name)."""
     path = Path(source)
@@ -44,13 +44,13 @@ def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any]
     """
     if logs:
         robots = [log for log in logs if Path(log).suffix.lower() in _ROBOT_SUFFIXES or log in builtin_names()]
-        if robots and kind_of(source) == "log":
+        if robots and source_kind(source) == "log":
             others = [source, *(log for log in logs if log not in robots)]
             raise DynidError(f"'{source}' is a log and '{robots[0]}' a robot: the robot comes first",
                              f"dynid identify {shlex.join([robots[0], *others])}", code="wrong-order")
         values: dict[str, Any] = {"robot": source, "logs": list(logs)}
     else:
-        kind = kind_of(source)
+        kind = source_kind(source)
         if kind == "log":
             raise DynidError(f"'{source}' is a log; give the robot first (dynid identify ROBOT LOG ...), or a run file",
                              code="no-robot")
@@ -63,7 +63,7 @@ def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any]
     for assignment in assignments:
         values, direct = assign(values, assignment), assign(direct, assignment)
     own = isinstance(direct.get("model"), dict) and "python" in direct["model"]
-    return RunSettings.of(values, source, trust=trust or ("model" if own else False))
+    return RunSettings.from_values(values, source, trust=trust or ("model" if own else False))
 
 
 def merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,8 +88,8 @@ def settings_for_other_logs(settings: RunSettings, given: Mapping[str, Any], sou
     log = {key: value for key, value in (given.pop("log", None) or {}).items() if value is not None}
     window = {key: log.pop(key) for key in WINDOW if key in log}
     rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
-    return RunSettings.of(merged(settings.model_dump(), given) | {"log": {**rules, **window}}, source,
-                          trust=settings.trust)
+    return RunSettings.from_values(merged(settings.model_dump(), given) | {"log": {**rules, **window}}, source,
+                                   trust=settings.trust)
 
 
 def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def choose_cutoff_step(state: Choices, progress: ProgressCallback) -> Choices:
     kinds = {one.equations for one in whole_bodies(state.dataset.recordings)}
     usual = default_options("projected" if "projected" in kinds else "") if kinds else {}
     asked = {**usual, **state.settings.prepare}
-    preparation = Preparation.of(asked, "[prepare]")
+    preparation = Preparation.from_settings(asked, "[prepare]")
     dataset, cutoff = prepare_dataset(model, state.dataset, preparation, known=state.settings.known, progress=progress)
     return replace(state, dataset=dataset, cutoff=cutoff)
 
@@ -79,7 +79,7 @@ def choose_noise_step(state: Choices, progress: ProgressCallback) -> Choices:
     if settings.floating.noise is not None or "projected" not in kinds:
         return state
     progress("estimating the noise of each equation")
-    problem = Problem.of(model, Dataset.from_samples(dataset.samples), base=base, known=settings.known)
+    problem = Problem.from_model(model, Dataset.from_samples(dataset.samples), base=base, known=settings.known)
     noise = equation_noise(problem.equations, identify(problem, method="ols").values)
     found = tuple(float(f"{value:.4g}") for value in noise)
     settings = settings.model_copy(update={"floating": settings.floating.model_copy(update={"noise": found})})
@@ -105,8 +105,8 @@ def choose_gravity_step(state: Choices, progress: ProgressCallback) -> Choices:
     if settings.gravity != "estimate":
         return state
     progress("estimating the direction of gravity")
-    problem = Problem.of(make_model(settings, robot), Dataset.from_samples(dataset.samples, dataset.recordings),
-                         known=settings.known, blocks=settings.blocks)
+    problem = Problem.from_model(make_model(settings, robot), Dataset.from_samples(dataset.samples, dataset.recordings),
+                                 known=settings.known, blocks=settings.blocks)
     found = estimate_gravity(problem.torques)
     x, y, z = (float(value) for value in found.vector)
     note = (f"gravity was estimated from the logs: ({x:.3f}, {y:.3f}, {z:.3f}) m/s^2 in the base frame, "
@@ -122,7 +122,7 @@ STEPS: tuple[Step, ...] = (choose_cutoff_step, choose_noise_step, choose_frictio
 
 def choose(settings: RunSettings, robot: Robot, dataset: Dataset, progress: ProgressCallback = silent) -> Choices:
     """Return a run's settings, robot and dataset with every choice made that the settings leave open."""
-    state, progress = Choices(settings, robot, dataset), Progress.of(progress)
+    state, progress = Choices(settings, robot, dataset), Progress.from_callback(progress)
     for k, step in enumerate(STEPS):
         state = step(state, progress.part(k / len(STEPS), (k + 1) / len(STEPS)))
     return state

@@ -68,7 +68,7 @@ def compare(settings: RunSettings, names: Sequence[str], progress: ProgressCallb
     if not names:
         raise DynidError("give at least one method to compare", code="no-method")
     options = {name: method_options(settings, name) for name in names}
-    progress, robot = Progress.of(progress), make_robot(settings)
+    progress, robot = Progress.from_callback(progress), make_robot(settings)
     loaded = load_problem(settings, robot, progress.part(0.0, 0.35))
     settings, robot = loaded.settings, loaded.robot
     found, estimates, seconds, failures = [], [], [], {}
@@ -175,10 +175,11 @@ def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log:
         given = {key: value for key, value in (log or {}).items() if value is not None}
         window = {key: given.pop(key) for key in WINDOW if key in given}
         rules = given or {key: value for key, value in settings.log.items() if key not in WINDOW}
-        settings = RunSettings.of(settings.model_dump() | {"log": {**rules, **window}}, folder_a, trust=trust)
+        settings = RunSettings.from_values(settings.model_dump() | {"log": {**rules, **window}}, folder_a, trust=trust)
         resting: list[Resting] = []
         samples = [one for _, one in prepared(logs, settings, make_robot(settings),
-                                              Preparation.of(settings.prepare).elsewhere(), progress, resting)]
+                                              Preparation.from_settings(settings.prepare).elsewhere(), progress,
+                                              resting)]
         if not samples:
             raise resting[0].problem
     progress("comparing")

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.consistency import Consistency, Feasibility, limits_from_shapes, limits_from_tables, test
 from dynid.datasets import LogFacts
-from dynid.dynamics.following import chain_of
+from dynid.dynamics.following import closed_chain
 from dynid.estimate import Estimate
 from dynid.estimate.export import body_inertias
 from dynid.model import Model, make_terms, required_robot_model
@@ -107,7 +107,7 @@ def _closures(robot: Robot) -> list[dict[str, Any]]:
     followers = robot.followers
     if followers is None or followers.loops is None:
         return []
-    repeated, names = chain_of(robot).repeated, {-1: robot.base, **dict(enumerate(followers.tree.body_names))}
+    repeated, names = closed_chain(robot).repeated, {-1: robot.base, **dict(enumerate(followers.tree.body_names))}
     return [{"name": one.name, "kind": one.kind, "first": names[one.first.body], "second": names[one.second.body],
              "equations": one.equations, "repeated": repeated.get(one.name, 0)} for one in followers.loops.closures]
 

@@ -94,7 +94,7 @@ def simulate_logs(folder: Path, log: str, validation: str, progress: ProgressCal
     model = demo_model()
     robot = model.robot
     progress("designing an exciting motion within the limits")
-    exciting = excite(model, Limits.of(robot), family=Fourier(DURATION),
+    exciting = excite(model, Limits.from_robot(robot), family=Fourier(DURATION),
                       search=Search(budget=None, rounds=1, seed=seed)).trajectory
     progress("simulating the logs")
     logs = {log: exciting, validation: _other_motion(robot, np.random.default_rng(seed))}

@@ -35,8 +35,8 @@ def known_load(robot: Robot, said: PayloadSettings) -> KnownLoad:
     mass, std = said.mass if isinstance(said.mass, tuple) else (said.mass, 0.0)
     assert mass is not None
     check_quantity(MASS, mass, "the mass of a known load")
-    return KnownLoad.of(mounting_frame(robot, said.frame), mass, said.centre or (0.0, 0.0, 0.0), said.inertia,
-                        std=std / mass)
+    return KnownLoad.from_mass(mounting_frame(robot, said.frame), mass, said.centre or (0.0, 0.0, 0.0), said.inertia,
+                               std=std / mass)
 
 
 def with_drive_gains(settings: RunSettings, robot: Robot, progress: ProgressCallback = silent) -> RunSettings:
@@ -119,7 +119,7 @@ def with_own_gains(recording: Recording, samples: Samples, settings: RunSettings
 
 def _currents(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot) -> list[Samples]:
     """Return logs with motor currents, prepared like those of the run."""
-    found, chosen = [], Preparation.of(settings.prepare, "[prepare]")
+    found, chosen = [], Preparation.from_settings(settings.prepare, "[prepare]")
     for one in logs:
         log = log_settings(one)
         recording = read(log.files, log.mapping(settings.log), robot, at_once=settings.stream_rows)
@@ -155,7 +155,7 @@ def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None
         progress("determining drive gains from a known load")
         model = required_robot_model(first_model(settings, robot), "a drive gain from a known load")
         carrying = [_in_currents(LogSettings(file=log), settings, robot) for log in loaded]
-        chosen = Preparation.of(settings.prepare, "[prepare]")
+        chosen = Preparation.from_settings(settings.prepare, "[prepare]")
         samples = [prepare(one, chosen) for one in (*recordings, *carrying)]
         found.append(gains_from_known_load(model, samples[:len(recordings)], samples[len(recordings):],
                                            known_load(robot, load)))

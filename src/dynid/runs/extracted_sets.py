@@ -59,8 +59,8 @@ def checked_losses(names: Sequence[str]) -> tuple[Loss, ...]:
     return tuple(known[name] for name in names)
 
 
-def base_values_of(source: str | Path, table: str | Path | None = None, *, folded: bool = False,
-                   trust: bool = False) -> BaseValues:
+def read_base_values(source: str | Path, table: str | Path | None = None, *, folded: bool = False,
+                     trust: bool = False) -> BaseValues:
     """Return base values of a result folder, or of a table for a result's model or a robot.
 
     Args:
@@ -74,7 +74,7 @@ def base_values_of(source: str | Path, table: str | Path | None = None, *, folde
         estimate, _ = load(folder, trust=trust)
         if table is not None:
             return BaseValues.load(table, estimate.model)
-        return BaseValues.of(estimate, _stacked(folder, estimate) if folded else None)
+        return BaseValues.from_estimate(estimate, _stacked(folder, estimate) if folded else None)
     if table is None:
         raise DynidError(f"{source} is not a result folder; with a robot give a table of base values, --base TABLE",
                          code="no-result")

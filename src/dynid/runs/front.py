@@ -51,7 +51,7 @@ def identify(source: Any, data: Any = None, method: str = "auto", **options: Any
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
     >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
-    >>> samples = dynid.Samples.of(q, dq, ddq, tau, rate=100.0)
+    >>> samples = dynid.Samples.from_arrays(q, dq, ddq, tau, rate=100.0)
     >>> estimate = dynid.identify(model, samples, method="ols")
     >>> bool(np.allclose(estimate.values, estimate.base.reduce(model.parameters.nominal)))
     True

@@ -145,7 +145,7 @@ def run(settings: RunSettings, progress: ProgressCallback = silent, *, workers: 
         store: folder that keeps compressed logs, so that the next run reads only new ones.
     """
     require_type(settings, RunSettings, "run", "identify('robot.urdf', 'log.csv')")
-    started, progress = time.perf_counter(), Progress.of(progress)
+    started, progress = time.perf_counter(), Progress.from_callback(progress)
     progress("reading the robot", 0.0)
     settings, earlier = from_prior(settings)
     robot = make_robot(settings, allows_free_base=True)
@@ -206,7 +206,7 @@ def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate
 def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robot: Robot,
           progress: ProgressCallback = silent) -> Run:
     """Return the run with validation on its own data, other logs, simulation and cross-validation, and the verdict."""
-    progress = Progress.of(progress)
+    progress = Progress.from_callback(progress)
     progress("validating", 0.0)
     problem, estimate = loaded.problem, with_torque_errors(estimate, loaded.problem)
     own = reconstruct(estimate, problem.data, for_tests=True, equations=problem.torques.equations
@@ -269,7 +269,7 @@ def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Se
     """Return the validation by simulation according to the settings; empty if not requested."""
     if not settings.simulation.run:
         return ()
-    Progress.of(progress)("simulating", 0.0)
+    Progress.from_callback(progress)("simulating", 0.0)
     return simulation_checks(estimate, logs, horizon=settings.simulation.horizon, controller=control_law(settings))
 
 

@@ -22,7 +22,7 @@ from dynid.progress import ProgressCallback, silent
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs.identification import run
-from dynid.runs.motion_design import Earlier, MotionRequest, design_motion, earlier, noise_of
+from dynid.runs.motion_design import Earlier, MotionRequest, checked_noise, design_motion, earlier
 from dynid.runs.motion_improvement import improvements
 from dynid.runs.results import SETTINGS, save
 from dynid.runs.settings import RunSettings
@@ -94,7 +94,7 @@ def recorder_for(words: str, robot: Robot, request: MotionRequest) -> Recorder:
 def _simulated(robot: Robot, request: MotionRequest, motion: Path, log: Path, number: int) -> None:
     """Simulate the virtual robot along a motion; the torque noise is the given one, or that of the earlier logs."""
     assert request.improve is not None
-    noise = noise_of(request.noise, robot.dof)
+    noise = checked_noise(request.noise, robot.dof)
     if noise is None:
         noise = earlier(request.improve, request.rate, trust=request.trust).noise
     found = simulate_log(robot, motion, VirtualLoopOptions(rate=_LOG_RATE), seed=request.search.seed + number,
@@ -154,7 +154,7 @@ def improve_in_loop(robot: Robot, request: MotionRequest, record: Recorder, fold
 
 def _for_more_logs(settings: RunSettings) -> RunSettings:
     """Return the settings of a result for more logs, whose rate and decimation follow from the cut-off."""
-    own = Preparation.of(settings.prepare).elsewhere().as_table()
+    own = Preparation.from_settings(settings.prepare).elsewhere().as_table()
     prepare = {name: value for name, value in own.items() if name not in ("decimate", "decimate_share", "stages")}
     return settings.model_copy(update={"prepare": prepare})
 

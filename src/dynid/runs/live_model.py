@@ -62,7 +62,8 @@ class StreamChoice:
 def choose_as_run(settings: RunSettings, robot: Robot, recording: Recording) -> StreamChoice:
     """Choose cut-off and friction by the rules of `dynid identify`, for a recording."""
     chosen = choose(settings, robot, Dataset.from_recordings(recording))
-    problem = Problem.of(make_model(chosen.settings, chosen.robot), chosen.dataset, known=settings.known, blocks=1)
+    problem = Problem.from_model(make_model(chosen.settings, chosen.robot), chosen.dataset, known=settings.known,
+                                 blocks=1)
     text = " ".join(chosen.notes) if chosen.friction is None else \
         f"friction is chosen from the data: {chosen.friction.text}"
     return StreamChoice(chosen.settings, problem.model, problem.base, problem.data[0].settings.get("cutoff"), text)
@@ -174,7 +175,7 @@ class LiveModel:
     def _new(self, settings: RunSettings, model: LinearModel, base: BaseParameters, feeding: FeedOptions) -> Online:
         prior: PriorLike | None = None
         if self.options.prior is not None:
-            prior = prior_rows_of(self.options.prior, settings, base)
+            prior = prior_rows(self.options.prior, settings, base)
         given = self.options.forgetting
         online = Online(model, self.options.method, forgetting=DEFAULT if given is None else given, base=base,
                         prior=prior, feeding=feeding, limits=self.options.limits)
@@ -221,7 +222,7 @@ def _same(one: StreamChoice, two: StreamChoice, *, exactly: bool) -> bool:
     return alike and (not exactly or getattr(one.model, "learned", {}) == getattr(two.model, "learned", {}))
 
 
-def prior_rows_of(source: Estimate | str, settings: RunSettings, base: BaseParameters) -> PriorLike:
+def prior_rows(source: Estimate | str, settings: RunSettings, base: BaseParameters) -> PriorLike:
     """Return the prior: an estimate, or the values of a robot file with relative standard deviations."""
     if isinstance(source, Estimate):
         return source

@@ -132,8 +132,8 @@ def load_problem(settings: RunSettings, robot: Robot, progress: ProgressCallback
 
     workers: processes that read and compress logs; store: folder of compressed logs for the next run.
     """
-    progress = Progress.of(progress)
-    Preparation.of(settings.prepare, "[prepare]")
+    progress = Progress.from_callback(progress)
+    Preparation.from_settings(settings.prepare, "[prepare]")
     first_model(settings, robot)  # both raise for wrong settings, before any log is read
     if _asks_for_gains(settings):
         from dynid.runs.drive_gains import with_drive_gains  # imported here, because most runs need no payloads
@@ -152,8 +152,8 @@ def _asks_for_gains(settings: RunSettings) -> bool:
 
 def compressed(settings: RunSettings, robot: Robot, dataset: Dataset) -> Problem:
     """Return the problem of a run's model and prepared logs."""
-    return Problem.of(make_model(settings, robot), dataset, known=settings.known, blocks=settings.blocks,
-                      controller=control_law(settings))
+    return Problem.from_model(make_model(settings, robot), dataset, known=settings.known, blocks=settings.blocks,
+                              controller=control_law(settings))
 
 
 def loaded_problem(chosen: Choices) -> LoadedProblem:
@@ -161,7 +161,7 @@ def loaded_problem(chosen: Choices) -> LoadedProblem:
     settings = chosen.settings
     problem = compressed(settings, chosen.robot, chosen.dataset)
     if chosen.robot.has_free_base:
-        problem = with_facts(problem, facts_of(problem.model, settings.floating))
+        problem = with_facts(problem, stated_facts(problem.model, settings.floating))
     folded = problem.folded
     left_out = folded.left_out if folded is not None else ()
     entries = folded.entries if folded is not None else ()
@@ -170,7 +170,7 @@ def loaded_problem(chosen: Choices) -> LoadedProblem:
                   chosen.notes, facts)
 
 
-def facts_of(model: LinearModel, asked: FloatingSettings) -> list[Facts]:
+def stated_facts(model: LinearModel, asked: FloatingSettings) -> list[Facts]:
     """Return known facts on a robot with a free base that a run states: its total mass and its symmetry."""
     found = []
     if asked.total_mass is not None:
@@ -227,7 +227,7 @@ def moving(recordings: Iterable[Recording], resting: list[Resting]) -> Iterator[
 def read_logs(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot,
               progress: ProgressCallback = silent) -> Iterator[Recording]:
     """Yield the logs one by one, read by their own tables and the run's [log] table."""
-    sources, progress = log_sources(logs, settings), Progress.of(progress)
+    sources, progress = log_sources(logs, settings), Progress.from_callback(progress)
     names = [source.source for source in sources]
     for source in sources:
         source.stamp()  # raises for the first log that does not exist, before any is read

@@ -16,7 +16,7 @@ from dynid.floating.whole_body import FloatingRules
 from dynid.recording.layout import shared_file
 from dynid.recording.lerobot import episode_settings, is_dataset
 from dynid.recording.log_files import LogFile, distinct, find_logs, short_name
-from dynid.recording.log_reading import window_of
+from dynid.recording.log_reading import window_text
 from dynid.recording.mapping import Mapping
 from dynid.recording.presets import overlaid
 
@@ -73,7 +73,7 @@ class LogSettings(BaseModel):
         table = dict(common) if self.inherit else {}
         if own.get("side") == "joint" and own.get("torque_side", "joint") == "joint":
             table = {key: value for key, value in table.items() if key not in ("torque_side", "ratio", "coupling")}
-        return Mapping.of(overlaid(table, own), f"log {self.label}" if own else "[log]")
+        return Mapping.from_settings(overlaid(table, own), f"log {self.label}" if own else "[log]")
 
 
 LogEntry = str | tuple[str, ...] | LogSettings
@@ -114,7 +114,7 @@ def log_settings(log: LogEntry) -> LogSettings:
 def labels(logs: Sequence[LogSettings], common: Dictionary[str, Any]) -> tuple[str, ...]:
     """Return the name of each log: its name or files, with its window if the same file occurs twice."""
     names = [log.label for log in logs]
-    windows = [window_of(log.mapping(common)) for log in logs]
+    windows = [window_text(log.mapping(common)) for log in logs]
     return distinct([f"{name} {window}" if window and names.count(name) > 1 else name
                      for name, window in zip(names, windows, strict=True)])
 

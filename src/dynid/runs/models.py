@@ -46,12 +46,12 @@ def make_robot(settings: RunSettings, *, allows_free_base: bool = False) -> Robo
                          "gravity is not estimated", "remove --gravity estimate", code="free-base-unsupported")
     if robot.has_free_base and settings.model.flexible is not None:
         refuse_free_base(robot, "a model with flexible joints")
-    robot = part_of(robot, settings.only, settings.lock).with_fixed_inertias(settings.fixed_inertias)
+    robot = reduced_robot(robot, settings.only, settings.lock).with_fixed_inertias(settings.fixed_inertias)
     given = settings.gravity
     return robot if given is None or given == "estimate" else robot.with_gravity(given)
 
 
-def part_of(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) -> Robot:
+def reduced_robot(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) -> Robot:
     """Return the robot with only the named joints, if any are named, and with the locked joints fixed."""
     both = [name for name in only if name in lock]
     if both:

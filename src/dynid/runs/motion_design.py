@@ -25,7 +25,7 @@ from dynid.excitation import (
     read_limits,
 )
 from dynid.excitation.information import NOISE_SHARE, SPEED_POWER, nominal_base_values
-from dynid.excitation.limits.limits_file import limits_of, space_notes
+from dynid.excitation.limits.limits_file import space_notes, table_limits
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.excitation.standing.options import Standing, refuse_without_feet
 from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
@@ -37,7 +37,7 @@ from dynid.regression import Regression
 from dynid.regression.known import Prior
 from dynid.report.pages.motion import MotionData, used
 from dynid.robot import Robot
-from dynid.runs.models import part_of
+from dynid.runs.models import reduced_robot
 from dynid.runs.motion_improvement import improvement_sentence, improvements
 from dynid.runs.results import REGRESSION, SETTINGS, load
 from dynid.runs.safe_motion import Safety, careful, unchecked
@@ -113,7 +113,7 @@ def design_motion(robot: Robot, request: MotionRequest, progress: ProgressCallba
 
     To improve an earlier result, it is the motion that reduces the largest standard errors most.
     """
-    request = replace(request, search=_with_progress(request, Progress.of(progress)))
+    request = replace(request, search=_with_progress(request, Progress.from_callback(progress)))
     if request.standing is not None:
         from dynid.runs.stance_motion import standing_motion
 
@@ -125,7 +125,7 @@ def design_motion(robot: Robot, request: MotionRequest, progress: ProgressCallba
     past = None
     if request.improve is not None:
         robot = _locked_as(robot, Path(request.improve))
-        past = earlier(request.improve, request.rate, noise_of(request.noise, robot.dof), trust=request.trust)
+        past = earlier(request.improve, request.rate, checked_noise(request.noise, robot.dof), trust=request.trust)
         if past.known.joints[:robot.dof] != robot.joint_names:
             raise DynidError(f"{request.improve} is the result of another robot, with the joints "
                              f"{', '.join(past.known.joints)}", code="another-robot")
@@ -165,16 +165,17 @@ def _for_model(robot: Robot, limits: Limits, request: MotionRequest) -> MotionDa
     """Return a motion for the requested terms, with the values of the robot file."""
     model = terms_model(robot, request.friction, request.rotor)
     found = excite(model, limits, family=request.family, criterion=request.criterion or "condition",
-                   measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)), search=request.search)
-    return data_of(robot, found, request.noise is not None, request.command)
+                   measurement=Measurement(request.rate, checked_noise(request.noise, robot.dof)),
+                   search=request.search)
+    return motion_data(robot, found, request.noise is not None, request.command)
 
 
-def data_of(robot: Robot, found: ExcitingMotion, noise_given: bool, command: str) -> MotionData:
+def motion_data(robot: Robot, found: ExcitingMotion, noise_given: bool, command: str) -> MotionData:
     """Return the data of a motion's page, with the values of the robot file."""
     notes = () if noise_given else (
         f"expected standard errors assume a torque noise of {100 * NOISE_SHARE:g} % of each joint's typical torque, "
         "since none was given",)
-    return MotionData(title_of(robot), robot, found, nominal_base_values(found.base),
+    return MotionData(motion_title(robot), robot, found, nominal_base_values(found.base),
                       known_values(found.model.parameters), "robot's file", None, notes, command)
 
 
@@ -187,7 +188,7 @@ def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Ear
     values = np.where(past.estimate.identified, past.estimate.values, np.nan)
     notes = (f"the torque of {', '.join(past.silent)} is assumed not to be measured, as in the earlier logs",
              ) if past.silent else ()
-    data = MotionData(title_of(robot), robot, found, values, theta, "earlier result", past.estimate.std, notes,
+    data = MotionData(motion_title(robot), robot, found, values, theta, "earlier result", past.estimate.std, notes,
                       request.command, past.scale)
     return replace(data, notes=(*notes, improvement_sentence(data)))
 
@@ -197,11 +198,11 @@ def _for_flexible(robot: Robot, limits: Limits, request: MotionRequest, model: F
     """Return a motion for an earlier result with flexible joints, which are treated as rigid in the search."""
     theta = model.rigid_values(estimate.full)
     found = excite(model, limits, family=request.family, criterion=request.criterion or "condition",
-                   measurement=Measurement(request.rate, noise_of(request.noise, robot.dof)),
+                   measurement=Measurement(request.rate, checked_noise(request.noise, robot.dof)),
                    prior=PriorKnowledge(nominal=theta), search=request.search)
     notes = ("the earlier logs are not included: their equations have flexible joints, those of the search do not",)
-    return MotionData(title_of(robot), robot, found, found.base.matrix @ theta, theta, "earlier result", None, notes,
-                      request.command)
+    return MotionData(motion_title(robot), robot, found, found.base.matrix @ theta, theta, "earlier result", None,
+                      notes, request.command)
 
 
 def _locked_as(robot: Robot, folder: Path) -> Robot:
@@ -210,7 +211,7 @@ def _locked_as(robot: Robot, folder: Path) -> Robot:
         return robot
     settings = RunSettings.load(folder / SETTINGS)
     named = {*settings.only, *settings.lock}
-    return part_of(robot, settings.only, settings.lock) if named and named <= set(robot.joint_names) else robot
+    return reduced_robot(robot, settings.only, settings.lock) if named and named <= set(robot.joint_names) else robot
 
 
 def limits_for(robot: Robot, file: str | Path | None, margin: float | None,
@@ -220,7 +221,7 @@ def limits_for(robot: Robot, file: str | Path | None, margin: float | None,
     if file is not None and safety.asked:
         raise DynidError("--box, --floor and --radius cannot be combined with a limits file", "set inside, table "
                          "and radius under [space] in that file, or leave the file out")
-    limits = limits_of(safety.table(), robot, margin, MARGIN) if file is None else read_limits(
+    limits = table_limits(safety.table(), robot, margin, MARGIN) if file is None else read_limits(
         file, robot, margin, MARGIN)
     kept = (f"a margin of {100 * limits.margin:g} % of the robot's velocities and torques, and of its ranges at both "
             "ends, is kept; change it with --margin")
@@ -249,7 +250,7 @@ def top_speeds(found: ExcitingMotion) -> dict[str, tuple[float, float, bool]]:
             for j in rubs}
 
 
-def title_of(robot: Robot) -> str:
+def motion_title(robot: Robot) -> str:
     return f"A motion for {robot.name}"
 
 
@@ -268,7 +269,7 @@ def checked_posture(home: ArrayLike, limits: Limits) -> Array:
     return posture
 
 
-def noise_of(noise: ArrayLike | None, dof: int) -> Array | None:
+def checked_noise(noise: ArrayLike | None, dof: int) -> Array | None:
     """Return the checked noise of the torques (dof,), given as one number or one per joint."""
     if noise is None:
         return None

@@ -96,7 +96,7 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
         robot.frame(options.frame)  # raises for an unknown frame before any log is read
     regression = _fold(Path(folder), estimate)
     settings = settings_for_other_logs(settings, given or {}, str(folder))
-    chosen, resting = Preparation.of(settings.prepare).elsewhere(), list[Resting]()
+    chosen, resting = Preparation.from_settings(settings.prepare).elsewhere(), list[Resting]()
     samples = [with_own_gains(recording, one, settings)
                for recording, one in prepared(logs, settings, robot, chosen, progress, resting)]
     if not samples:

@@ -124,7 +124,7 @@ def set_payload(source: str | Path, names: Ros2Names) -> dict[str, Any]:
     Returns:
         Mass (kg), centre of mass in the flange (m) and, where the service takes it, inertia (kg m^2), as sent.
     """
-    mass, centre, inertia = _payload_of(Path(source))
+    mass, centre, inertia = _read_payload(Path(source))
     with _node() as (rclpy, node):
         kind = _message("ur_msgs.srv", "SetPayload")
         client = node.create_client(kind, names.service)
@@ -158,7 +158,7 @@ def recording_facts(log: Recording) -> dict[str, Any]:
             "signals": list(log.signals), "notes": list(log.notes)}
 
 
-def _payload_of(path: Path) -> tuple[float, list[float], list[float]]:
+def _read_payload(path: Path) -> tuple[float, list[float], list[float]]:
     """Return mass, centre of mass (3,) and inertia (6,) of a stored payload, as Universal Robots takes them."""
     try:
         values = json.loads(read_small(path / "payload.json" if path.is_dir() else path))["controllers"]["ur"]["values"]

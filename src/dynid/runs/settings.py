@@ -82,7 +82,7 @@ class SettingsFile(BaseModel):
     _trust: Trust = PrivateAttr(default=False)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], source: str | None = None, *, trust: Trust = False) -> Self:
+    def from_values(cls, values: Mapping[str, Any], source: str | None = None, *, trust: Trust = False) -> Self:
         """Return settings from a mapping; errors name `source` and the setting."""
         settings = checked(cls, values, source or cls.file_kind)
         settings._trust = trust
@@ -92,7 +92,7 @@ class SettingsFile(BaseModel):
     def load(cls, path: str | Path, *, trust: Trust = False) -> Self:
         """Return settings from a TOML file; its paths become relative to the working directory."""
         path = Path(path)
-        return cls.of(read_table(path, cls.file_kind), str(path), trust=trust).moved(path.parent, Path())
+        return cls.from_values(read_table(path, cls.file_kind), str(path), trust=trust).moved(path.parent, Path())
 
     @property
     def trust(self) -> Trust:

@@ -143,7 +143,7 @@ def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, 
         return (), ()
     try:
         robot, resting = make_robot(settings), list[Resting]()
-        chosen = Preparation.of(settings.prepare)
+        chosen = Preparation.from_settings(settings.prepare)
         return [one for _, one in prepared(settings.logs, settings, robot, chosen, progress, resting)], ()
     except (DynidError, OSError) as problem:
         return (), (f"friction is approximated at random states within the joint limits, because the logs of the "

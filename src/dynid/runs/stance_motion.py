@@ -14,7 +14,7 @@ from dynid.regression import base_parameters
 from dynid.report.pages.motion import MotionData
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
-from dynid.runs.motion_design import INTERRUPTED, MotionRequest, data_of, limits_for, speed_notes, terms_model
+from dynid.runs.motion_design import INTERRUPTED, MotionRequest, limits_for, motion_data, speed_notes, terms_model
 from dynid.runs.safe_motion import careful
 
 
@@ -45,7 +45,7 @@ def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) ->
     found = excite(model, limits, family=request.family, criterion=request.criterion or "a",
                    measurement=Measurement(request.rate, None if request.noise is None else np.asarray(request.noise)),
                    search=request.search, standing=standing)
-    data = data_of(robot, found, request.noise is not None, request.command)
+    data = motion_data(robot, found, request.noise is not None, request.command)
     whole = len(base_parameters(model))
     fewer = () if len(found.base) >= whole else (
         f"{len(found.base)} of the robot's {whole} base parameters are excited while these feet stand; lift feet one "

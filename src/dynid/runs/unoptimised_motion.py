@@ -35,7 +35,7 @@ from dynid.quantities import DURATION, check_quantity
 from dynid.recording.tabular import Text
 from dynid.report.pages.motion import MotionData
 from dynid.robot import Robot
-from dynid.runs.motion_design import checked_posture, data_of, limits_for, noise_of, terms_model
+from dynid.runs.motion_design import checked_noise, checked_posture, limits_for, motion_data, terms_model
 
 Kind = Literal["points", "spline", "sines", "friction", "gravity", "inertia", "coupling", "null-space", "through"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -81,7 +81,7 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, progress: ProgressCa
         checked_posture(request.home, limits)
     limits, assumed = with_accelerations(limits)
     model = terms_model(robot, request.friction, request.rotor)
-    measurement = Measurement(request.rate, noise_of(request.noise, robot.dof))
+    measurement = Measurement(request.rate, checked_noise(request.noise, robot.dof))
 
     def assessed(trajectory: Trajectory) -> ExcitingMotion:
         return assess(model, trajectory, limits, measurement=measurement, seed=request.seed)
@@ -100,7 +100,7 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, progress: ProgressCa
     else:
         found = assessed(_trajectory(request, limits))
     slower = found.trajectory.duration
-    data = data_of(robot, found, request.noise is not None, request.command)
+    data = motion_data(robot, found, request.noise is not None, request.command)
     notes = (*found.report.unchecked, *space_notes(limits, robot), *data.notes, *margin_note, *posture_note,
              *((f"no acceleration limit is given for {', '.join(assumed)}: top speed within 0.3 "
                 "s is assumed; give others with --limits",) if assumed else ()),

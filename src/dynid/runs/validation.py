@@ -70,7 +70,8 @@ def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str,
     estimate, settings = load(folder, trust=trust)
     settings = settings_for_other_logs(settings, given or {}, str(folder))
     robot = make_robot(settings, allows_free_base=True)
-    chosen, fits, recordings = Preparation.of(settings.prepare).elsewhere(), list[Reconstruction](), list[Recording]()
+    chosen = Preparation.from_settings(settings.prepare).elsewhere()
+    fits, recordings = list[Reconstruction](), list[Recording]()
     resting: list[Resting] = []
     for recording, samples in prepared(logs, settings, robot, chosen, progress, resting):
         recordings.append(recording)

@@ -16,7 +16,7 @@ from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.online import FeedOptions, Online
 from dynid.online.events import StreamEvent
-from dynid.online.sources import Block, Losses, datagrams, growing, lines_of, replayed
+from dynid.online.sources import Block, Losses, datagrams, growing, read_lines, replayed
 from dynid.online.store import Record, read_history
 from dynid.output_fields import map_of, output_fields
 from dynid.payloads import LivePayload, PayloadEstimate
@@ -81,7 +81,7 @@ class Look:
 
 def watch_settings(robot: str, model: dict[str, Any], log: dict[str, Any], logs: list[str]) -> RunSettings:
     """Return the settings of a run that define robot, model and the reading of logs."""
-    return RunSettings.of({"robot": robot, "logs": logs or ["-"], "model": model, "log": log}, robot)
+    return RunSettings.from_values({"robot": robot, "logs": logs or ["-"], "model": model, "log": log}, robot)
 
 
 def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], None]) -> tuple[Robot, Look]:
@@ -157,7 +157,7 @@ def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: 
         stream.remark("bad-line", text)
 
     if source == "-":
-        return lines_of(sys.stdin, dof, complain)
+        return read_lines(sys.stdin, dof, complain)
     if source.startswith("udp:"):
         host, _, port = source.removeprefix("udp:").rpartition(":")
         if not port.isdigit():
@@ -247,7 +247,7 @@ def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOp
         raise DynidError("--record and --prior apply to the estimation of parameters, not of a payload")
     estimate, settings = load(result, trust=options.trust)
     rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
-    settings = RunSettings.of(settings.model_dump() | {"log": rules}, result, trust=options.trust)
+    settings = RunSettings.from_values(settings.model_dump() | {"log": rules}, result, trust=options.trust)
     robot = make_robot(settings)
     own = settings.prepare.get("cutoff")
     cutoff = options.cutoff or (float(own) if isinstance(own, int | float) else None)

@@ -11,9 +11,9 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.dynamics import state
 from dynid.dynamics.compiled import ALLOCATING
-from dynid.dynamics.following import Closures, chain_of
+from dynid.dynamics.following import Closures, closed_chain
 from dynid.dynamics.loop_kernels import CLOSED, close_kernel
-from dynid.dynamics.tree import Tree, tree_of
+from dynid.dynamics.tree import Tree, robot_tree
 from dynid.kernel_store import njit, when_numba_is_loaded
 from dynid.robot import Robot
 from dynid.robot.followers import DependentJoints
@@ -59,8 +59,8 @@ def chain_rows(robot: Robot, followers: DependentJoints, numbers: Array) -> Chai
     """Return the work arrays of a robot with inertial parameters `numbers` (bodies, 10), dependent bodies last."""
     whole = np.zeros((followers.tree.dof, 10))
     whole[[*followers.free, *followers.bodies]] = numbers
-    tree, n, joints = tree_of(followers.tree), robot.dof, followers.tree.dof
-    closures = _without_loops(followers) if followers.loops is None else chain_of(robot).closures
+    tree, n, joints = robot_tree(followers.tree), robot.dof, followers.tree.dof
+    closures = _without_loops(followers) if followers.loops is None else closed_chain(robot).closures
     reached = np.append(closures.begin, closures.branch)
     return ChainRows(state.pack(tree, whole), tree, closures, reached, np.zeros((1, n)), np.zeros((1, n)),
                      np.zeros((1, n)), np.zeros(1, dtype=np.int64), np.zeros((3, 1, joints)), np.zeros((1, joints, n)),

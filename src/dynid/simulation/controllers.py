@@ -151,7 +151,8 @@ class Cascade(JointGains):
         if self.feedforward:
             return None
         gains = self.law(motion.q.shape[1])
-        return Reference.of(motion.q + (torque + gains.kd * motion.dq) / gains.kp, rate=motion.rate, start=motion.start)
+        return Reference.from_arrays(motion.q + (torque + gains.kd * motion.dq) / gains.kp, rate=motion.rate,
+                                     start=motion.start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +186,7 @@ class Poles(ControlLaw):
         """Return the reference of a motion, q + 2 damping/omega dq + ddq/omega^2: inverse of Janot et al., eq. 42."""
         omega, damping = self._poles()
         q = motion.q + 2.0 * damping / omega * motion.dq + motion.ddq / omega ** 2
-        return Reference.of(q, rate=motion.rate, start=motion.start)
+        return Reference.from_arrays(q, rate=motion.rate, start=motion.start)
 
     def computed_torque(self, model: Model, theta: ArrayLike) -> ComputedTorque:
         """Return a computed-torque law with the same poles and parameters theta (parameters,)."""

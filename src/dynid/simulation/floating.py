@@ -16,7 +16,7 @@ from dynid.arrays import Array, Ints
 from dynid.dynamics.compiled import OPTIONS
 from dynid.dynamics.root_frame import rotations
 from dynid.dynamics.state import mass_and_bias, pack, solve_state
-from dynid.dynamics.tree import tree_of
+from dynid.dynamics.tree import robot_tree
 from dynid.errors import ModelError, NotPossibleError
 from dynid.kernel_store import njit
 from dynid.robot import Robot
@@ -139,7 +139,7 @@ def simulate_floating(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike |
     extra = np.diag(np.concatenate([np.zeros(6), np.zeros(n - 6) if rotor is None else np.asarray(rotor, dtype=float)]))
     states = np.empty((count, 2 * n + 1))
     states[0] = first
-    tree = tree_of(robot)
+    tree = robot_tree(robot)
     bad = free_kernel(tree.parent, np.array(robot.gravity, dtype=float), pack(tree, ten), extra, forces, period,
                       substeps, states)
     if bad >= 0 or not np.isfinite(states).all():

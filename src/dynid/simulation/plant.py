@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics.state import pack
-from dynid.dynamics.tree import tree_of
+from dynid.dynamics.tree import robot_tree
 from dynid.errors import ModelError
 from dynid.model import Bodies, Curve, Dry, FlexibleModel, Linear, LinearModel, Load, Model, complete
 from dynid.model.elements import Bristles, Element
@@ -173,7 +173,7 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
         extra[np.diag_indices(n)] = np.where(bends & (flexible.rotor is None), 0.0, np.diag(extra))
         viscous += np.diag(np.where(bends, 0.0, springs[:, 3]))
     none = np.zeros((0, n))  # saves the kernels an empty sum
-    tree = tree_of(whole.robot)
+    tree = robot_tree(whole.robot)
     return Plant(tree.parent, tree.gravity, _rows(whole.robot, elements), extra if np.any(extra) else none,
                  viscous if np.any(viscous) else none, spring, constant, _dry(elements, n), *_curves(elements, n),
                  _load(elements, n), _bristles(elements, n, lugre),
@@ -188,7 +188,7 @@ def _rows(robot: Robot, elements: tuple[Element, ...]) -> Any:
     for one in elements:
         if isinstance(one, Bodies):
             numbers[:len(one.numbers)] += one.numbers
-    return pack(tree_of(robot), numbers) if followers is None else chain_rows(robot, followers, numbers)
+    return pack(robot_tree(robot), numbers) if followers is None else chain_rows(robot, followers, numbers)
 
 
 def _load(elements: tuple[Element, ...], dof: int) -> Array:

@@ -56,8 +56,8 @@ class Reference:
         return np.abs(self.dq).max(axis=0)
 
     @staticmethod
-    def of(q: ArrayLike, dq: ArrayLike | None = None, ddq: ArrayLike | None = None, *, rate: float,
-           start: float = 0.0) -> Reference:
+    def from_arrays(q: ArrayLike, dq: ArrayLike | None = None, ddq: ArrayLike | None = None, *, rate: float,
+                    start: float = 0.0) -> Reference:
         """Return a reference from arrays at the controller's rate; missing derivatives are central differences."""
         position = np.ascontiguousarray(q, dtype=float)
         if position.ndim != 2 or len(position) < 3:
@@ -89,10 +89,10 @@ class Reference:
         grid = start + np.arange(ticks) / rate
         velocity = recording.reference_velocity
         if ticks == len(recording) and np.allclose(grid, recording.t, rtol=0.0, atol=1e-3 / rate):
-            return Reference.of(recording.reference, velocity, rate=rate, start=start)
+            return Reference.from_arrays(recording.reference, velocity, rate=rate, start=start)
         q = resampled(recording.t, recording.reference, grid)
         dq = None if velocity is None else resampled(recording.t, velocity, grid)
-        return Reference.of(q, dq, rate=rate, start=start)
+        return Reference.from_arrays(q, dq, rate=rate, start=start)
 
     def at(self, rate: float) -> Reference:
         """Return the reference resampled to another rate, Hz, by cubic splines."""

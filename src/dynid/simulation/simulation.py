@@ -81,7 +81,7 @@ class Simulation:
 
     def samples(self, source: str = "simulation") -> Samples:
         """Return unfiltered samples of the motion for regression; of the links for flexible joints."""
-        return Samples.of(self.q, self.dq, self.ddq, self.tau, t=self.t, rate=self.rate, source=source)
+        return Samples.from_arrays(self.q, self.dq, self.ddq, self.tau, t=self.t, rate=self.rate, source=source)
 
 
 @dataclass(frozen=True, eq=False)

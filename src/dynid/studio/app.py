@@ -140,7 +140,7 @@ class Studio:
 
     async def put_run(self, request: Request) -> Response:
         """Store new settings of the run, unless another page changed them meanwhile."""
-        said = await body_of(request)
+        said = await json_body(request)
         if not isinstance(said.get("settings"), dict) or not isinstance(said.get("revision"), int):
             raise Refusal(400, "a run must have the form {\"revision\": number, \"settings\": {...}}")
         async with self._editing:
@@ -187,7 +187,7 @@ class Studio:
         return JSONResponse({"revision": self.workspace.revision})
 
     async def get_file(self, request: Request) -> Response:
-        path = self.workspace.path_of(request.path_params["name"])
+        path = self.workspace.file_path(request.path_params["name"])
         if not path.is_file():
             raise Refusal(404, "there is no such file in the studio's folder")
         return download(path)
@@ -197,7 +197,7 @@ class Studio:
         task = request.path_params["task"]
         if task not in TASKS:
             raise Refusal(404, f"there is no task '{task[:40]}'; there are {', '.join(TASKS)}")
-        params = await body_of(request)
+        params = await json_body(request)
         await self._opened.wait()
         answer = await (self._read(task, params) if task in READING else self.tasks.ask(task, params))
         return Response(answer, media_type="application/json")
@@ -232,7 +232,7 @@ class Studio:
         return JSONResponse({"stopped": True})
 
     async def post_job(self, request: Request) -> Response:
-        params = await body_of(request)
+        params = await json_body(request)
         kind = request.path_params["kind"]
         return JSONResponse(self.jobs.start(kind, self._new_id(kind), params).to_dict())
 
@@ -321,7 +321,7 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-async def body_of(request: Request) -> dict[str, Any]:
+async def json_body(request: Request) -> dict[str, Any]:
     """Return the JSON object of a request, of limited size; empty without a body."""
     text = b""
     async for chunk in request.stream():

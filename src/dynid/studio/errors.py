@@ -15,7 +15,7 @@ class Refusal(DynidError):
         self.status, self.hint, self.where = status, hint, where
 
     @staticmethod
-    def of(said: dict[str, Any], status: int = 422) -> Refusal:
+    def from_error(said: dict[str, Any], status: int = 422) -> Refusal:
         """Return the error of a worker as a refusal with an HTTP status; unexpected ones are server errors."""
         return Refusal(500 if said.get("internal") else status, str(said["sentence"]), hint=said.get("hint"),
                        where=said.get("where"))

@@ -82,7 +82,7 @@ class WorkerProcess:
                     if message["kind"] == "done":
                         return body
                     if message["kind"] == "failed":
-                        raise Refusal.of(message["error"])
+                        raise Refusal.from_error(message["error"])
                     if heard is not None:
                         heard(message)
             except (asyncio.IncompleteReadError, BrokenPipeError, ConnectionResetError):

@@ -169,7 +169,7 @@ class StudioFolder:
         (self.folder / FACTS).chmod(0o600)
 
     # -- files --------------------------------------------------------------------------------------
-    def path_of(self, name: str, role: str | None = None) -> Path:
+    def file_path(self, name: str, role: str | None = None) -> Path:
         """Return the path of a file by its name, which may contain folders for meshes."""
         parts = name.split("/")
         fits = len(parts) <= 8 and all(PATH_PART_PATTERN.fullmatch(part) and not part.endswith((".", " "))
@@ -186,7 +186,7 @@ class StudioFolder:
         """Store an upload under a name, completely or not at all."""
         if role not in ROLES:
             raise Refusal(400, f"a file's role is one of {', '.join(ROLES)}", where=f"file {name[:120]}")
-        path = self.path_of(name, role)
+        path = self.file_path(name, role)
         if role == "robot" and path.suffix.lower() == ".xacro":
             raise Refusal(400, "a xacro file is a program that reads other files; run it yourself (xacro robot.xacro > "
                                "robot.urdf) and give the URDF", where=f"file {name}")
@@ -233,7 +233,7 @@ class StudioFolder:
 
     def remove(self, name: str) -> None:
         """Delete an uploaded file."""
-        path = self.path_of(name)
+        path = self.file_path(name)
         if not path.is_file():
             raise Refusal(404, f"there is no file {name}", where=f"file {name}")
         path.unlink()

@@ -124,7 +124,7 @@ def _entries(study: Study) -> list[BenchEntry]:
     entries = []
     for one in study.methods:
         prepare = {**study.prepare, **one.prepare}
-        Preparation.of(prepare, f"study, method '{one.label or one.name}'")
+        Preparation.from_settings(prepare, f"study, method '{one.label or one.name}'")
         for start in one.starts or (None,):
             label = one.label or one.name
             if start is not None and len(one.starts) > 1:
@@ -145,7 +145,7 @@ def _path(study: Study, model: Model, base: BaseParameters) -> Reference:
     t = np.arange(max(3, round(study.duration * study.rate))) / study.rate
     if study.motion == "designed":
         # A virtual robot tracks accurately, so no margin is needed.
-        motion = excite(model, Limits.of(model.robot), family=Fourier(study.duration, study.harmonics),
+        motion = excite(model, Limits.from_robot(model.robot), family=Fourier(study.duration, study.harmonics),
                         prior=PriorKnowledge(base=base),
                         search=Search(budget=None, rounds=1, seed=study.seed)).trajectory.at(t)
         return Reference(motion.q, motion.dq, motion.ddq, study.rate)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from dynid.runs import ModelSettings
-from dynid.runs.arguments import kind_of
+from dynid.runs.arguments import source_kind
 from dynid.runs.settings import SettingsFile, moved_path
 
 NotNegative = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -115,10 +115,10 @@ class Study(SettingsFile):
 
     def changed(self, **values: Any) -> Study:
         """Return a copy with some settings changed and checked again."""
-        return Study.of({**self.model_dump(), **values})
+        return Study.from_values({**self.model_dump(), **values})
 
 
 def study_settings(source: str, changes: Mapping[str, Any] | None = None) -> Study:
     """Return a study from its file, or the default study of a robot; changes: settings to override, or None."""
-    study = Study.load(source) if kind_of(source) == "settings" else Study.of({"robot": source})
+    study = Study.load(source) if source_kind(source) == "settings" else Study.from_values({"robot": source})
     return study.changed(**{key: value for key, value in (changes or {}).items() if value is not None})

@@ -74,8 +74,8 @@ def _try(bench: Bench, k: int, recording: Recording, prepared: dict[str, tuple[P
         if key not in prepared:
             begun = time.perf_counter()
             samples = prepare(recording, **entry.prepare)
-            problem = Problem.of(bench.model, samples, base=bench.base, nominal=bench.theta, threads=1,
-                                 recordings=recording, controller=bench.controller)
+            problem = Problem.from_model(bench.model, samples, base=bench.base, nominal=bench.theta, threads=1,
+                                         recordings=recording, controller=bench.controller)
             prepared[key] = problem, time.perf_counter() - begun
         problem, spent = prepared[key]
         if isinstance(entry.start, float):

@@ -59,7 +59,7 @@ class BaseForms:
         """Return the base parameters as text, with lengths a2, d3: 'XX2 - YY2 + YY3 + 2 d3 MZ3 + d3^2 (M3 + M4)'."""
         names = Model(self.robot).parameters.names
         whole = self.graph.replay(self.values, lambda name: Polynomial({(name,): 1.0}), _no_function)
-        return tuple(_text_of(one, names) for one in whole)
+        return tuple(_grouped_text(one, names) for one in whole)
 
 
 def _no_function(name: str, of: object) -> float:
@@ -175,7 +175,7 @@ class Polynomial:
     __rmul__ = __mul__
 
 
-def _text_of(whole: Polynomial, names: tuple[str, ...]) -> str:
+def _grouped_text(whole: Polynomial, names: tuple[str, ...]) -> str:
     """Return text with parameters that are multiplied by the same lengths in brackets, plain ones first."""
     groups: defaultdict[tuple[str, float], list[tuple[int, str]]] = defaultdict(list)
     for factors, c in whole.terms.items():

@@ -18,7 +18,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.robot.followers import DependentJoints
-from dynid.symbolic.closures import carried_out, end_of, own_joints, paths_apart, tree_positions
+from dynid.symbolic.closures import attachment, carried_out, own_joints, paths_apart, tree_positions
 from dynid.symbolic.frames import Chain
 from dynid.symbolic.graph import Graph, Value
 from dynid.symbolic.motion import FramePose, place_at, place_turned, turned_on
@@ -79,7 +79,7 @@ class _Search:
         """Yield the kind, the two attachment points and the length of each closure."""
         assert self.followers.loops is not None
         for one in self.followers.loops.closures:
-            (a, first), (b, second) = end_of(self.chain, one.first), end_of(self.chain, one.second)
+            (a, first), (b, second) = attachment(self.chain, one.first), attachment(self.chain, one.second)
             yield (one.kind, _End(a, numbers(self.graph, first[:3, 3])), _End(b, numbers(self.graph, second[:3, 3])),
                    one.length)
 

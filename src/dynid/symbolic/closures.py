@@ -89,7 +89,7 @@ def loop_motion(chain: Chain, followers: DependentJoints, postures: Array) -> Lo
                       solve([-e for e in phi]))
 
 
-def end_of(chain: Chain, frame: Frame) -> tuple[int, Array]:
+def attachment(chain: Chain, frame: Frame) -> tuple[int, Array]:
     """Return the body of an attachment point, and its pose (4, 4) in that body's frame."""
     place = chain.base if frame.body == BASE else chain.links[frame.body].place
     return frame.body, clean(place @ frame.pose)
@@ -121,7 +121,7 @@ def carried_out(frames: Mapping[int, FramePose] | Sequence[FramePose], path: Seq
 
 def _equations(graph: Graph, chain: Chain, frames: Sequence[FramePose], closure: Closure) -> Vector:
     """Return the residuals of a closure, in m or direction cosines."""
-    (first, pose1), (second, pose2) = end_of(chain, closure.first), end_of(chain, closure.second)
+    (first, pose1), (second, pose2) = attachment(chain, closure.first), attachment(chain, closure.second)
     path1, path2 = paths_apart(chain, first, second)
     apart = [a - b for a, b in zip(carried_out(frames, path1, numbers(graph, pose1[:3, 3])),
                                    carried_out(frames, path2, numbers(graph, pose2[:3, 3])), strict=True)]

@@ -240,8 +240,12 @@ class Graph:
 
     def taken_over(self, other: Graph, outputs: Sequence[Value], inputs: Mapping[str, Sequence[Value]]) -> list[Value]:
         """Return copies of another graph's outputs on this graph, with given values for its inputs."""
-        found = other.replay(outputs, entry_by_name(inputs), lambda name, of: self.apply(name, *of))
-        return [self.value(value) for value in found]
+        made: dict[int, Value] = {}
+        entry = entry_by_name(inputs)
+        for place in other.live(outputs):
+            node = other.nodes[place]
+            made[place] = entry(node.name) if node.kind == "symbol" else self.again(node, made)
+        return [-made[value.node] if value.negative else made[value.node] for value in outputs]
 
     def live(self, outputs: Iterable[Value]) -> list[int]:
         """Return the nodes that the outputs need, each after its operands."""

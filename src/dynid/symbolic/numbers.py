@@ -17,7 +17,7 @@ import numpy as np
 
 from dynid import dynamics
 from dynid.arrays import Array
-from dynid.dynamics.following import chain_of, closes, random_postures, tree_motion
+from dynid.dynamics.following import closed_chain, closes, random_postures, tree_motion
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import Model, Parameter, Parameters, Payload
 from dynid.model.elements import Bodies
@@ -76,7 +76,7 @@ class ModelLayout:
     @cached_property
     def closed_postures(self) -> Array:
         """Coordinates (samples, dof + follow) that close the loops; the first row is their initial posture."""
-        begin = chain_of(self.robot).begin[None, :self.dof]
+        begin = closed_chain(self.robot).begin[None, :self.dof]
         others = begin + 0.5 * (random_postures(self.robot, _CHECKED_POSTURES, np.random.default_rng(0)) - begin)
         q = np.vstack([begin, others[closes(self.robot, others)]])
         assert self.robot.followers is not None

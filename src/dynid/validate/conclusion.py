@@ -72,7 +72,7 @@ class Verdict:
     refit: Refit | None = None
     hypotheses: tuple[Weighed, ...] = ()
 
-    def of(self, kind: str) -> tuple[Finding, ...]:
+    def of_kind(self, kind: str) -> tuple[Finding, ...]:
         """Return the findings of one kind, such as "validation"."""
         return tuple(finding for finding in self.findings if finding.kind == kind)
 
@@ -89,7 +89,7 @@ class Verdict:
     @property
     def good(self) -> bool:
         """Whether there are no warnings and all parameters are identified."""
-        return not self.of("suspicious") and not self.of("not-excited")
+        return not self.of_kind("suspicious") and not self.of_kind("not-excited")
 
     def text(self) -> str:
         """Return headline and findings, one per line."""
@@ -147,14 +147,14 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     >>> q, dq, ddq = np.random.default_rng(0).uniform(-1.0, 1.0, size=(3, 200, 3))
     >>> tau = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
-    >>> samples = dynid.Samples.of(q, dq, ddq, tau * [1, -1, 1], rate=100.0)
+    >>> samples = dynid.Samples.from_arrays(q, dq, ddq, tau * [1, -1, 1], rate=100.0)
     >>> said = dynid.verdict(dynid.identify(model, samples, method="wls"), samples)
-    >>> [(one.code, one.joints) for one in said.of("suspicious")]
+    >>> [(one.code, one.joints) for one in said.of_kind("suspicious")]
     [('torque-sign', ('joint2',))]
     """
     require_type(estimate, Estimate, "verdict", "verdict(estimate, samples)")
     require_type(samples, (Samples, Problem), "verdict", "verdict(estimate, dynid.prepare(recording))")
-    problem = samples if isinstance(samples, Problem) else Problem.of(estimate.model, samples)
+    problem = samples if isinstance(samples, Problem) else Problem.from_model(estimate.model, samples)
     own = reconstruct(estimate, problem.data, for_tests=True) if reconstruction is None else reconstruction
     others = [validation] if isinstance(validation, Samples | Reconstruction) else validation
     tried = tuple(one if isinstance(one, Reconstruction) else reconstruct(estimate, one) for one in others)

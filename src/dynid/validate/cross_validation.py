@@ -133,7 +133,8 @@ def _logs(problem: Problem, method: str, options: Mapping[str, Any]) -> tuple[Lo
 def _alone(problem: Problem, log: int) -> Problem:
     """Return the problem with one of several logs alone; log: its index."""
     blocks = [block for block in problem.regression.blocks if block.spans[0].log == log]
-    regression = replace(Regression.of(problem.base, blocks, problem.regression.joints), prior=problem.regression.prior)
+    regression = replace(Regression.from_blocks(problem.base, blocks, problem.regression.joints),
+                         prior=problem.regression.prior)
     data = tuple(part if k == log else replace(part, keep=np.zeros_like(part.keep))
                  for k, part in zip(problem.places, problem.data, strict=True))
     return replace(problem, regression=regression, data=data)

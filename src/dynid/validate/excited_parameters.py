@@ -236,7 +236,7 @@ def _sizes(problem: Problem, values: Array, known: Bools, std: Array) -> Array:
 def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: Sequence[JointMotion],
               wanted: Ints, size: Array) -> dict[int, Remedy]:
     """Return the motion that reduces the standard error of each wanted parameter most; None where no motion helps."""
-    layout = Layout.of(problem.model, problem.base)
+    layout = Layout.from_model(problem.model, problem.base)
     q, dq, ddq = _recorded(problem.data)
     count = max(1.0, float(np.mean(problem.regression.rows)) / len(q))
     dof = problem.model.dof
@@ -252,7 +252,7 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
                                           (new_ddq, "harder", motions[k].accelerations)):
                 if kind in (which, "more"):
                     signal[:, k] = rng.uniform(*limits, len(q))
-        entries = layout.entries(Samples.of(new_q, new_dq, new_ddq, np.zeros_like(q)), slice(None))
+        entries = layout.entries(Samples.from_arrays(new_q, new_dq, new_ddq, np.zeros_like(q)), slice(None))
         rows = [r]
         for j in range(dof):
             block = np.zeros((len(q), len(problem.base)))

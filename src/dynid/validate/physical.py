@@ -387,6 +387,6 @@ def _forces_beside_file(model: Model, theta: Array, file: Array, motion: Samples
     for k, name in enumerate(model.robot.body_names):
         nominal[model.parameters.bodies[name]] = file[k]
     rows = np.unique(np.linspace(0, len(motion.t) - 1, _FORCE_ROWS).astype(np.int64))
-    part = Samples.of(motion.q[rows], motion.dq[rows], motion.ddq[rows], motion.tau[rows], t=motion.t[rows],
-                      rate=motion.rate)
+    part = Samples.from_arrays(motion.q[rows], motion.dq[rows], motion.ddq[rows], motion.tau[rows], t=motion.t[rows],
+                               rate=motion.rate)
     return wrench_comparison(model, {_FILE: nominal, _IDENTIFIED: theta}, part)

@@ -155,7 +155,7 @@ def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples], *, for
     if not parts:
         raise NotPossibleError("there are no samples to compare the estimate with", code="no-samples")
     equations = equations if equations is not None and equations.logs == parts else None
-    choice, entries = RowChoice.of(estimate, parts, equations), dict[Piece, Array]()
+    choice, entries = RowChoice.from_logs(estimate, parts, equations), dict[Piece, Array]()
 
     def keep(piece: Piece, rows: Rows) -> None:
         entries[piece] = rows.entries[:, choice.taken[piece]]

@@ -191,7 +191,7 @@ def residual_tests(reconstruction: Reconstruction, *, only: Collection[str] | No
     # Only rows in which the joint moves are tested.
     series = [replace(part, keep=part.keep & in_motion(log)[np.searchsorted(log.t, part.t)])
               for part, log in zip(reconstruction.series, reconstruction.samples, strict=True)]
-    rows = take_rows(RowChoice.of(estimate, reconstruction.samples), series, reconstruction.entries)
+    rows = take_rows(RowChoice.from_logs(estimate, reconstruction.samples), series, reconstruction.entries)
     before = {} if earlier is None or not _is_alike(earlier[0], reconstruction) else {
         one.joint: (earlier[1].rows, one.follows) for one in earlier[1].joints if one.follows}
     if earlier is not None and before:

@@ -108,7 +108,7 @@ class RowChoice:
     whole: bool
 
     @staticmethod
-    def of(estimate: Estimate, logs: Sequence[Samples], equations: Equations | None = None) -> RowChoice:
+    def from_logs(estimate: Estimate, logs: Sequence[Samples], equations: Equations | None = None) -> RowChoice:
         """Return the choice of rows for some logs. equations: of these logs and the estimate's model, if available."""
         equations = torque_equations(estimate.model, logs, estimate.base) if equations is None else equations
         pieces = equations.pieces(unit=PIECE)

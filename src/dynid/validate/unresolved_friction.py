@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.estimate import Estimate, Problem
-from dynid.estimate.columns_left_out import ColumnsLeftOut, Worth, dealt, stretches_of, worth_of
+from dynid.estimate.columns_left_out import ColumnsLeftOut, Worth, dealt, intervals_per_block, term_worth
 from dynid.estimate.friction_choice import BLOCKS, FEWEST_BLOCKS
 from dynid.estimate.linear import joint_weights
 from dynid.model import DataContext, Model, Parameter, Parameters, Term, robot_model
@@ -72,8 +72,8 @@ def friction_worths(problem: Problem, estimate: Estimate) -> tuple[FrictionWorth
     rank[plain], rank[np.concatenate([places for *_, places in richer])] = 1, 2
     order = np.argsort(rank, kind="stable").tolist()
     base, *_ = base_parameters(wide, order, unmeasured=unmeasured_joints(problem.data)).given(dict(problem.base.known))
-    blocks = BLOCKS * stretches_of(problem.data, BLOCKS)
-    equations = CachedEquations.of(TorqueEquations.of(wide, problem.data, base))
+    blocks = BLOCKS * intervals_per_block(problem.data, BLOCKS)
+    equations = CachedEquations.from_equations(TorqueEquations.from_model(wide, problem.data, base))
     regression = dealt(fold(equations, blocks=blocks, threads=problem.threads), BLOCKS)
     if sum(block.rows > 0 for block in regression.blocks) < FEWEST_BLOCKS:
         return ()
@@ -82,9 +82,10 @@ def friction_worths(problem: Problem, estimate: Estimate) -> tuple[FrictionWorth
     items = [wide.parameters.items[c] for c in columns]
     mixing = np.column_stack([np.eye(len(base))[:, base.independent == c][:, 0] if rank[c] == 0 else base.matrix[:, c]
                               for c in columns])
-    left_out = ColumnsLeftOut.of(regression, joint_weights(problem.regression), mixing,
-                                 np.array([item.bounds[0] for item in items]),
-                                 np.array([item.bounds[1] for item in items]), np.array([item.ridge for item in items]))
+    left_out = ColumnsLeftOut.from_regression(regression, joint_weights(problem.regression), mixing,
+                                              np.array([item.bounds[0] for item in items]),
+                                              np.array([item.bounds[1] for item in items]),
+                                              np.array([item.ridge for item in items]))
     place = {c: k for k, c in enumerate(columns)}
     return tuple(_worths(wide, mixing, left_out, place, richer, plain))
 
@@ -131,7 +132,7 @@ def _worths(wide: Model, mixing: Array, left_out: ColumnsLeftOut, place: dict[in
             beside = mixing[:, np.concatenate([certain, kept])]
             instead = [k for k in plain if not _spanned(mixing[:, [k]], beside)]
             without = np.array([one.loss(np.isin(every, [*kept, *instead])) for one in problems])
-            yield FrictionWorth(wide.robot.joint_names[j], worth_of(left_out, j, kind, without, with_),
+            yield FrictionWorth(wide.robot.joint_names[j], term_worth(left_out, j, kind, without, with_),
                                 tuple(names[k] for k in columns))
 
 

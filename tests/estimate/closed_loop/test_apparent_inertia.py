@@ -21,8 +21,8 @@ def logs(inertia: float, numerator: list[float], denominator: list[float]) -> li
         qr = 0.4 * np.sin(w * T) ** 2 + 0.2
         _, q, _ = lsim((numerator, [inertia, *denominator]), qr - 0.2, T)
         column = (q + 0.2)[:, None]
-        samples = Samples.of(column, column * 0.0, column * 0.0, column * 0.0, rate=RATE)
-        out.append(Log(samples, Reference.of(qr[:, None], rate=RATE), False))
+        samples = Samples.from_arrays(column, column * 0.0, column * 0.0, column * 0.0, rate=RATE)
+        out.append(Log(samples, Reference.from_arrays(qr[:, None], rate=RATE), False))
     return out
 
 

@@ -29,13 +29,13 @@ LAW = Cascade(30.0, 4000.0)
 @cache
 def recording(law: Cascade = LAW) -> Recording:
     t = np.arange(4000) / 500.0
-    path = Reference.of((0.12 * np.sin(1.7 * t) + 0.05 * np.sin(4.1 * t))[:, None], rate=500.0)
+    path = Reference.from_arrays((0.12 * np.sin(1.7 * t) + 0.05 * np.sin(4.1 * t))[:, None], rate=500.0)
     return VirtualRobot(MODEL, THETA, law).record(path)
 
 
 def problem(log: Recording, law: Cascade | Poles | None) -> Problem:
     samples = prepare(log, cutoff=40, slow=0.0)
-    return Problem.of(MODEL, samples, recordings=log, controller=law)
+    return Problem.from_model(MODEL, samples, recordings=log, controller=law)
 
 
 def test_the_true_parameters_follow_the_log() -> None:

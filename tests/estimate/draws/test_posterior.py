@@ -28,7 +28,7 @@ def identified(model: Model, theta: Array, noise: float, *, seconds: float = 20.
     rng = np.random.default_rng(seed)
     count = int(seconds * 200)
     samples = motion(model, theta, noise * rng.normal(size=(count, model.dof)), seconds=seconds, seed=seed)
-    problem = Problem.of(model, samples)
+    problem = Problem.from_model(model, samples)
     return identify(problem, method="pc-wls"), problem.regression
 
 
@@ -155,7 +155,7 @@ def test_known_values_are_in_every_draw_and_seeds_repeat() -> None:
     samples = motion(model, theta, 0.01 * np.random.default_rng(1).normal(size=(4000, 3)))
     name = "Fv2"
     known = {name: float(theta[model.parameters.index(name)])}
-    estimate = identify(Problem.of(model, samples, known=known), method="pc-wls")
+    estimate = identify(Problem.from_model(model, samples, known=known), method="pc-wls")
     draws = estimate.draws(20, seed=4)
     assert np.all(draws.theta[:, model.parameters.index(name)] == known[name])
     assert np.array_equal(draws.theta, estimate.draws(20, seed=4).theta)

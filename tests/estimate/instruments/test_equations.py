@@ -32,7 +32,7 @@ def motion(shift: float = 0.0, noise: float = 0.0, decimation: Decimation | None
                   for k, f in enumerate((np.sin, np.cos, lambda x: -np.sin(x))))
     tau = MODEL.regressor(q, dq, ddq) @ THETA
     q, dq, ddq = (x + noise * RATE ** k * rng.normal(size=x.shape) for k, x in enumerate((q, dq, ddq)))
-    return replace(Samples.of(q, dq, ddq, tau, rate=RATE), segments=SEGMENTS, decimation=decimation)
+    return replace(Samples.from_arrays(q, dq, ddq, tau, rate=RATE), segments=SEGMENTS, decimation=decimation)
 
 
 def equations(decimation: Decimation | None, noise: float = 1e-6) -> tuple[Instrumented, list[np.ndarray]]:

@@ -35,8 +35,8 @@ def test_the_transfer_function_is_found_from_several_logs_with_noise() -> None:
 def test_filtered_references_are_the_motion_without_its_noise() -> None:
     q, rng = answer(path(4.0)), np.random.default_rng(1)
     noisy = (q + 1e-4 * rng.normal(size=len(T)))[:, None]
-    samples = Samples.of(noisy, 0.0 * noisy, 0.0 * noisy, 0.0 * noisy, rate=RATE)
-    log = Log(samples, Reference.of(path(4.0)[:, None], rate=RATE), False)
+    samples = Samples.from_arrays(noisy, 0.0 * noisy, 0.0 * noisy, 0.0 * noisy, rate=RATE)
+    log = Log(samples, Reference.from_arrays(path(4.0)[:, None], rate=RATE), False)
     motion, plain = filtered_references([log])[0], plain_references([log])[0]
     assert np.abs(motion.q[:, 0] - q).max() < 1e-4
     assert np.abs(motion.dq[5:-5, 0] - np.gradient(q, 1.0 / RATE)[5:-5]).max() < 2e-3 * np.abs(motion.dq).max()

@@ -15,7 +15,7 @@ RATE = 500.0
 def samples(rows: int = 1000) -> Samples:
     t = np.arange(rows) / RATE
     q, dq, ddq = (np.column_stack([f(3.0 * t), f(5.0 * t)]) for f in (np.sin, np.cos, np.sin))
-    return Samples.of(q, dq, ddq, q, rate=RATE)
+    return Samples.from_arrays(q, dq, ddq, q, rate=RATE)
 
 
 def test_a_window_keeps_straight_lines_and_takes_noise_away() -> None:

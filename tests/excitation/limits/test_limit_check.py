@@ -39,8 +39,8 @@ def test_check_sees_what_happens_between_samples() -> None:
 
 def test_check_adds_the_way_between_samples_to_distances() -> None:
     robot = Robot.builtin("arm3r")
-    wall = Workspace.of(robot, radius=0.02, planes=[HalfSpace((-1.0, 0, 0), -0.3, "wall")])
-    bounds = Limits.of(robot, space=wall, torque=np.inf)
+    wall = Workspace.from_robot(robot, radius=0.02, planes=[HalfSpace((-1.0, 0, 0), -0.3, "wall")])
+    bounds = Limits.from_robot(robot, space=wall, torque=np.inf)
     swing = FourierSeries(np.array([[1.0], [0.5], [0.3]]), np.zeros((3, 1)), np.zeros(3), 4.0)
     coarse = {u.where: u.value for u in check_limits(swing, bounds, points=150).usages if u.kind == "space"}
     fine = {u.where: u.value for u in check_limits(swing, bounds, points=40000).usages if u.kind == "space"}
@@ -54,8 +54,9 @@ def test_many_pieces_are_checked_as_each_by_itself(seed: int) -> None:
     """Neighbouring pieces have nothing in common here, so anything carried over from one to the next would show."""
     rng = np.random.default_rng(seed)
     robot = Robot.builtin("arm3r")
-    wall = Workspace.of(robot, radius=0.02, planes=[HalfSpace((-1.0, 0, 0), -0.3, "wall")])
-    bounds = Limits.of(robot, space=wall, lower=-3.0, upper=3.0, velocity=2.0, acceleration=5.0, jerk=20.0, torque=50.0)
+    wall = Workspace.from_robot(robot, radius=0.02, planes=[HalfSpace((-1.0, 0, 0), -0.3, "wall")])
+    bounds = Limits.from_robot(robot, space=wall, lower=-3.0, upper=3.0, velocity=2.0, acceleration=5.0, jerk=20.0,
+                               torque=50.0)
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb")))
     torque = design_experiment(model, bounds, Fourier(), "condition", Measurement(), PriorKnowledge()).torque
     assert torque is not None

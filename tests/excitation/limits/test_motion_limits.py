@@ -19,4 +19,4 @@ from dynid.robot import Robot
 ])
 def test_limits_without_sense(given: dict, match: tuple[str, ...]) -> None:
     with refused(DynidError, *match):
-        Limits.of(Robot.builtin("arm3r"), **given)
+        Limits.from_robot(Robot.builtin("arm3r"), **given)

@@ -20,8 +20,8 @@ def test_gradient_of_torques() -> None:
     model = Model(robot)
     base = base_parameters(model)
     q, dq, ddq = rng.normal(size=(3, 8, 4))
-    limit = TorqueLimit(Information.of(model, base), base.reduce(robot.inertias.ravel()), np.array([1.0, 2, 3, 4]),
-                        robot.joint_names)
+    limit = TorqueLimit(Information.from_model(model, base), base.reduce(robot.inertias.ravel()),
+                        np.array([1.0, 2, 3, 4]), robot.joint_names)
     torques = dynamics.inverse_dynamics(robot, None, q, dq, ddq)
     np.testing.assert_allclose(limit.torques(q, dq, ddq), torques, atol=1e-8 * np.abs(torques).max())
     columns = np.arange(8)
@@ -37,7 +37,7 @@ def test_gradient_of_torques() -> None:
 
 def test_workspace_limit_is_the_overlap_and_its_slope() -> None:
     robot = Robot.builtin("arm3r")
-    space = Workspace.of(robot, radius=0.03, planes=[HalfSpace((0, 0, 1), -0.1, "table")])
+    space = Workspace.from_robot(robot, radius=0.03, planes=[HalfSpace((0, 0, 1), -0.1, "table")])
     limit = WorkspaceLimit(space, margin=0.0)
     rng = np.random.default_rng(3)
     columns = np.arange(len(space.names))

@@ -21,7 +21,7 @@ def space(seed: int = 0) -> Workspace:
     robot = random_robot(rng, 4, prismatic=0.2)
     own = [Capsule(i, rng.normal(size=3) * 0.2, rng.normal(size=3) * 0.2, 0.05, f"part {i}") for i in range(4)]
     own.append(sphere(3, [0.1, 0, 0], 0.1, "ball"))
-    return Workspace.of(robot, spheres=own, obstacles=[box((1.0, 0.5, 0.2), (1.1, 0.7, 0.9), "post")],
+    return Workspace.from_robot(robot, spheres=own, obstacles=[box((1.0, 0.5, 0.2), (1.1, 0.7, 0.9), "post")],
                     planes=[HalfSpace((0.1, 0.2, 1.0), -2.0, "table")])
 
 
@@ -80,7 +80,7 @@ def test_capsules_hold_the_shapes_they_are_fitted_to() -> None:
 def test_collision_geometry_of_a_urdf_is_used() -> None:
     robot = random_robot(np.random.default_rng(5), 3, prismatic=0.0, branch=0.0)
     bodies = tuple(Body(b.name, b.inertia, (Shape("cylinder", (0.03, 0.2), np.eye(4), b.name),)) for b in robot.bodies)
-    place = Workspace.of(replace(robot, bodies=bodies))
+    place = Workspace.from_robot(replace(robot, bodies=bodies))
     assert [c.name for c in place.capsules] == ["link1", "link2", "link3"]
     assert all(abs(a - b) > 1 for a, b in place.pairs)  # neighbours may touch
     assert len(skeleton(robot, 0.02)) >= 3
@@ -91,10 +91,10 @@ def test_space_without_sense() -> None:
     for make, match in (
             (lambda: HalfSpace((0, 0, 0), 1.0, "floor"), ("bad-call", "'floor'", "normal")),
             (lambda: sphere(0, (0, 0, 0), -1.0, "ball"), ("bad-call", "'ball'", "radius")),
-            (lambda: Workspace.of(robot, spheres=[sphere(7, (0, 0, 0), 0.1, "ball")]),
+            (lambda: Workspace.from_robot(robot, spheres=[sphere(7, (0, 0, 0), 0.1, "ball")]),
              ("bad-call", "'ball'", "body 7")),
             (lambda: inside_box((0, 0, 0), (1, 1, -1)), ("bad-call", "'workspace'"))):
         assert isinstance(make, Callable)
         with refused(DynidError, *match):
             make()
-    assert Workspace.of(robot).capsules and BASE == -1
+    assert Workspace.from_robot(robot).capsules and BASE == -1

@@ -20,7 +20,7 @@ def contradiction(*names: str, kind: str = "fourier", error: type[DynidError] = 
                   code: str = "", duration: float = 20.0, **given: object) -> None:
     robot = Robot.builtin(ARM)
     with refused(error, code or error.code, *names):
-        excite(Model(robot), Limits.of(robot, **given), family=family_named(kind, duration, 5),
+        excite(Model(robot), Limits.from_robot(robot, **given), family=family_named(kind, duration, 5),
                search=Search(budget=None, rounds=1))
 
 
@@ -35,14 +35,14 @@ def test_bandwidth_below_the_period() -> None:
 
 def test_first_posture_in_the_wall() -> None:
     robot = Robot.builtin(ARM)
-    wall = Workspace.of(robot, radius=0.02, planes=[HalfSpace((-1.0, 0, 0), -0.1, "wall")])
+    wall = Workspace.from_robot(robot, radius=0.02, planes=[HalfSpace((-1.0, 0, 0), -0.1, "wall")])
     contradiction("first posture", "half-space 'wall'", start=[0.0, 0.0, 0.0], space=wall)
 
 
 def test_nowhere_to_be() -> None:
     robot = Robot.builtin(ARM)
     planes = inside_box((-0.02, -0.02, -5.0), (0.02, 0.02, 5.0), "chimney")
-    tight = Workspace.of(robot, radius=0.03, planes=planes)
+    tight = Workspace.from_robot(robot, radius=0.03, planes=planes)
     tight = replace(tight, sides=np.array([(w, p) for w in range(len(planes)) for p in range(len(tight.capsules))]))
     contradiction("no posture", "'chimney", space=tight)
 

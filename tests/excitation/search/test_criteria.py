@@ -23,7 +23,7 @@ def test_gradient_of_each_criterion_by_coefficients(name: str, order: float | No
     model = Model(robot, make_terms(robot, defaults=True)).with_smooth_signs(0.1)
     base = base_parameters(model)
     rng = np.random.default_rng(6)
-    info = Information.of(model, base, noise=rng.uniform(0.5, 2.0, 3), scale=rng.uniform(0.5, 2.0, len(base)))
+    info = Information.from_model(model, base, noise=rng.uniform(0.5, 2.0, 3), scale=rng.uniform(0.5, 2.0, len(base)))
     functions = fourier_functions(np.linspace(0, 5.0, 200), 5, 5.0)
     criterion = Criterion(name)
     x, d = 0.8 * rng.normal(size=(3, 11)), rng.normal(size=(3, 11))
@@ -60,7 +60,8 @@ def test_criteria_are_what_they_say() -> None:
         values = [Criterion(name)(a, p)[0] for p in (1, 4, 16, 256)]
         assert values == sorted(values, reverse=True)
         assert values[-1] == pytest.approx(Criterion(name)(a)[0], rel=0.02)
-    assert Eigenvalues.of(np.diag([0.0, 1.0])).values[0] > 0  # nothing excited is very bad, not a division by zero
+    # Nothing excited is very bad, not a division by zero
+    assert Eigenvalues.from_matrix(np.diag([0.0, 1.0])).values[0] > 0
 
 
 @pytest.mark.parametrize("name", CRITERIA)

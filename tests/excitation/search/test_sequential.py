@@ -20,12 +20,12 @@ from dynid.robot import Robot
 
 def problem(criterion: str = "d", harmonics: int = 3, **limits: Any) -> MotionProblem:
     robot = Robot.builtin("arm3r")
-    return design_experiment(Model(robot, make_terms(robot, defaults=True)), Limits.of(robot, **limits),
+    return design_experiment(Model(robot, make_terms(robot, defaults=True)), Limits.from_robot(robot, **limits),
                              Fourier(6.0, harmonics), criterion, Measurement(), PriorKnowledge()).problem
 
 
 def start(of: MotionProblem, seed: int = 0) -> Array:
-    return random_motion(Anchor.of(of, safe_posture(of, seed)), np.random.default_rng(seed))
+    return random_motion(Anchor.from_problem(of, safe_posture(of, seed)), np.random.default_rng(seed))
 
 
 def linear_limits(of: MotionProblem) -> tuple[Array, Array]:
@@ -58,7 +58,7 @@ def test_gradient_by_differences(criterion: str) -> None:
 
 
 def test_rows_of_nonlinear_limits_by_differences() -> None:
-    space = Workspace.of(Robot.builtin("arm3r"), radius=0.03, planes=[HalfSpace((0, 0, 1), -0.3, "table")])
+    space = Workspace.from_robot(Robot.builtin("arm3r"), radius=0.03, planes=[HalfSpace((0, 0, 1), -0.3, "table")])
     one = problem(torque=[2.0, 8.0, 2.0], space=space)
     z, h = start(one), 1e-6
     rows, now = one.nonlinear_rows(z, one.nonlinear_values(z))

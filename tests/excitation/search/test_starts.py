@@ -30,8 +30,8 @@ def assert_inside(one: MotionProblem, z: np.ndarray) -> None:
 @pytest.mark.parametrize("family", [Fourier(6.0), FourierPlusQuintic(6.0, 3, rest=False), Splines(6.0)],
                          ids=lambda family: family.kind)
 def test_random_motions_are_inside_and_large(family: Family) -> None:
-    one = problem(family, Limits.of(ROBOT, jerk=60.0, torque=np.inf))
-    anchor = Anchor.of(one, safe_posture(one, 0))
+    one = problem(family, Limits.from_robot(ROBOT, jerk=60.0, torque=np.inf))
+    anchor = Anchor.from_problem(one, safe_posture(one, 0))
     rng = np.random.default_rng(0)
     for _ in range(10):
         z = random_motion(anchor, rng)
@@ -45,20 +45,20 @@ def test_random_motions_are_inside_and_large(family: Family) -> None:
 
 
 def test_best_of_several_is_better_than_the_typical_one() -> None:
-    one = problem(Fourier(6.0), Limits.of(ROBOT, torque=np.inf))
-    anchor = Anchor.of(one, safe_posture(one, 0))
+    one = problem(Fourier(6.0), Limits.from_robot(ROBOT, torque=np.inf))
+    anchor = Anchor.from_problem(one, safe_posture(one, 0))
     typical = np.median([one.value(random_motion(anchor, np.random.default_rng(k)), 2.0) for k in range(20)])
     assert one.value(best_random_motion(anchor, np.random.default_rng(99)), 2.0) < typical
 
 
 def test_motion_between_postures_is_feasible() -> None:
-    limits = Limits.of(ROBOT, start=[-1.0, 0.1, 0.2], end=[1.0, 0.4, -0.2], jerk=60.0, torque=np.inf)
+    limits = Limits.from_robot(ROBOT, start=[-1.0, 0.1, 0.2], end=[1.0, 0.4, -0.2], jerk=60.0, torque=np.inf)
     one = problem(Splines(6.0), limits)
     z = feasible_motion(one)
     assert_inside(one, z)
     ends = one.family.trajectory(z).at([0.0, 6.0])
     np.testing.assert_allclose(ends.q, [limits.start, limits.end], atol=1e-8)
-    anchor = Anchor.of(one, safe_posture(one, 0))
+    anchor = Anchor.from_problem(one, safe_posture(one, 0))
     np.testing.assert_array_equal(anchor.gentlest, z)
     for k in range(5):
         assert_inside(one, random_motion(anchor, np.random.default_rng(k)))
@@ -66,7 +66,7 @@ def test_motion_between_postures_is_feasible() -> None:
 
 def test_safe_posture_needs_little_torque() -> None:
     """Gravity alone, by inverse dynamics without motion, is inside the torque limits, which most postures break."""
-    limits = Limits.of(ROBOT, torque=[5.0, 1.5, 0.6])
+    limits = Limits.from_robot(ROBOT, torque=[5.0, 1.5, 0.6])
     one = problem(Fourier(6.0), limits)
     q = safe_posture(one, 0)[None]
     zero = np.zeros_like(q)

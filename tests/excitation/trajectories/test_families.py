@@ -21,7 +21,7 @@ FAMILIES: tuple[Family, ...] = (
 def test_every_member_of_a_family_keeps_rest_and_postures(kind: str, moves: bool) -> None:
     start = np.array([0.3, -0.5, 1.0])
     end = np.array([-0.2, 0.4, 0.9]) if moves else start
-    motions = ConstrainedFamily.of(family_named(kind, 10.0, 4), 3, start, end)
+    motions = ConstrainedFamily.from_family(family_named(kind, 10.0, 4), 3, start, end)
     z = RNG.normal(size=(3, motions.size))
     ends = motions.trajectory(z).at([0.0, 10.0])
     np.testing.assert_allclose(ends.q, [start, end], atol=1e-9)
@@ -37,7 +37,7 @@ def test_every_member_of_a_family_keeps_rest_and_postures(kind: str, moves: bool
 
 def test_a_series_cannot_end_elsewhere() -> None:
     with refused(NotPossibleError, "motion-is-periodic"):
-        ConstrainedFamily.of(Fourier(10.0), 2, np.zeros(2), np.ones(2))
+        ConstrainedFamily.from_family(Fourier(10.0), 2, np.zeros(2), np.ones(2))
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.kind)
@@ -88,13 +88,13 @@ def test_bandwidth_takes_harmonics_away() -> None:
 
 
 def test_without_conditions_everything_is_free() -> None:
-    motions = ConstrainedFamily.of(Fourier(5.0, 2, rest=False), 2)
+    motions = ConstrainedFamily.from_family(Fourier(5.0, 2, rest=False), 2)
     z = RNG.normal(size=(2, 5))
     np.testing.assert_array_equal(motions.coefficients(z), z)
     np.testing.assert_allclose(motions.trajectory(motions.constant_motion(np.array([0.4, 0.1]))).at([1.7]).q,
                                [[0.4, 0.1]], atol=1e-12)
     with refused(NotPossibleError, "no-free-coefficient"):
-        ConstrainedFamily.of(Fourier(5.0, 1), 1, np.zeros(1))
+        ConstrainedFamily.from_family(Fourier(5.0, 1), 1, np.zeros(1))
 
 
 def test_wrong_options_are_named() -> None:

@@ -40,7 +40,7 @@ def _filtered(problem: Problem) -> Array:
     """Return parameters (parameters,) of weighted least squares on filtered logs, physically consistent if the model
     has bodies. They are slightly biased, but the robot can always be simulated with them."""
     data = tuple(prepare(log) for log in problem.recordings) or problem.data
-    smooth = Problem.of(problem.model, data, base=problem.base, blocks=1, threads=problem.threads)
+    smooth = Problem.from_model(problem.model, data, base=problem.base, blocks=1, threads=problem.threads)
     return (consistent_weighted(smooth) if problem.model.parameters.bodies else weighted_least_squares(smooth)).full
 
 

@@ -101,7 +101,7 @@ class Measured(Derived):
     """
 
     def __init__(self, model: LinearModel, base: BaseParameters, logs: Sequence[Samples]) -> None:
-        super().__init__(TorqueEquations.of(model, logs, base))
+        super().__init__(TorqueEquations.from_model(model, logs, base))
         self.steady = tuple(replace(log, dq=smoothed_velocity(log)) for log in logs)
         layout = self.layout
         place = np.full_like(layout.place, -1)

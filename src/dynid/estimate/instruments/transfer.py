@@ -94,7 +94,7 @@ def response_from(parameters: Array, x: Array, y: Array, rate: float) -> Array:
 
 def _at_samples(log: Log, q: Array) -> Samples:
     """Return positions (ticks, dof) at the times of a log's reference as a motion at the rows of its samples."""
-    motion = Reference.of(q, rate=log.reference.rate, start=log.reference.start)
+    motion = Reference.from_arrays(q, rate=log.reference.rate, start=log.reference.start)
     position, velocity, acceleration = (at_times(log.samples.t, motion.t, x) for x in (motion.q, motion.dq, motion.ddq))
     return replace(log.samples, q=position, dq=velocity, ddq=acceleration)
 

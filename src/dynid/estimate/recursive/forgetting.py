@@ -213,7 +213,7 @@ _WAYS: dict[str, Any] = {rule.name: rule for rule in (NoForgetting, Exponential,
 DEFAULT = TowardsPrior()
 
 
-def forgetting_of(given: Forgetting | str | float | None) -> Forgetting:
+def parse_forgetting(given: Forgetting | str | float | None) -> Forgetting:
     """Return the form of forgetting from user input: one of the classes, None, a factor, or a name with numbers after
     a colon in the order of its fields: "exponential:0.9995", "start-up:0.999,0.95". Factors of single joints or base
     parameters are NAME=FACTOR: "vector:0.9995,1=0.999,Fc2=0.99"."""

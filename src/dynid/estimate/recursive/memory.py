@@ -209,9 +209,9 @@ class Memory:
         if not blocks:
             empty = tuple(Factor(c, np.zeros((len(c) + 1, len(c) + 1)), 0, 0.0) for c in self.layout.columns)
             blocks = [_Stored(self.log, 0, 0, empty, np.zeros(0))]
-        return Regression.of(base, [Block((Span("stream", float(one.start), float(one.stop)),),
-                                          tuple(_faded(f, self.log - one.log) for f in one.factors)) for one in blocks],
-                             joints, ("stream",))
+        faded = [Block((Span("stream", float(one.start), float(one.stop)),),
+                       tuple(_faded(f, self.log - one.log) for f in one.factors)) for one in blocks]
+        return Regression.from_blocks(base, faded, joints, ("stream",))
 
     # -- files -----------------------------------------------------------------------------------
     def arrays(self) -> dict[str, Any]:

@@ -157,7 +157,8 @@ def _from_data(problem: Problem, stream: Stream) -> Estimate:
     recursion.settle_noise()
     regression = replace(problem.regression, prior=recursion.prior)
     solution = solve(regression, recursion.live())
-    found = LinearFit.of(replace(problem, regression=regression), solution, recursion.scale).estimate(stream.method)
+    found = LinearFit.from_solution(replace(problem, regression=regression), solution,
+                                    recursion.scale).estimate(stream.method)
     if not len(stream.joint_estimates):
         return found
     facts = {"joint_estimates": stream.joint_estimates.tolist()}
@@ -168,7 +169,7 @@ def _with_references(problem: Problem, name: str, options: StreamOptions, refere
     """Return the instrumental-variable estimate from the rows of all logs, with instruments along their references."""
     logs = [_log(problem, k) for k in range(len(problem.data))]
     motions = plain_references(logs) if references == "reference" else filtered_references(logs)
-    equations, along = problem.equations, TorqueEquations.of(problem.model, tuple(motions), problem.base)
+    equations, along = problem.equations, TorqueEquations.from_model(problem.model, tuple(motions), problem.base)
     stream = Stream(problem.base, lambda base: equations.layout, equations.joints, name, options)
     for piece in equations.pieces():
         rows, instruments = equations.rows(piece), along.rows(piece)

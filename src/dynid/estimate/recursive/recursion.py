@@ -19,7 +19,7 @@ from dynid.estimate.recursive import kernels
 from dynid.estimate.recursive.forgetting import Forgetting
 from dynid.estimate.recursive.memory import Memory, factor_width
 from dynid.estimate.recursive.rotation import GROUP, solve, stride, working_space
-from dynid.estimate.recursive.watchers import MemoryChoice, watcher_of
+from dynid.estimate.recursive.watchers import MemoryChoice, make_watcher
 from dynid.regression import Regression, Stacked
 from dynid.regression.equations import Layout
 from dynid.regression.factor import triangular
@@ -77,7 +77,7 @@ class Recursion:
         self.rows, self._u = np.zeros((GROUP, stride(self.width))), np.zeros(b)
         self.space, self.which = working_space(2 * GROUP)
         self._plan = forgetting.plan(layout.base, 0, 1)
-        self.watcher = watcher_of(forgetting, dof, b)
+        self.watcher = make_watcher(forgetting, dof, b)
         self.memory = Memory(layout, self.watcher.every if isinstance(self.watcher, MemoryChoice) else None)
         if prior is not None:
             self.add_rows(prior.matrix, prior.values)
@@ -266,7 +266,7 @@ class Recursion:
         rows = round(self.memory.weight) * len(self.layout.columns)
         own = self.r[:, [*range(b), -1]]
         if ridge.any():
-            return Stacked.of(np.vstack([own, np.column_stack([np.diag(np.sqrt(ridge)), np.zeros(b)])]), rows)
+            return Stacked.from_matrix(np.vstack([own, np.column_stack([np.diag(np.sqrt(ridge)), np.zeros(b)])]), rows)
         return Stacked(own[:b, :b], own[:b, b], float(np.sum(own[b:, b] ** 2)), rows)
 
     def innovations(self) -> Array:

@@ -35,7 +35,7 @@ FEWEST_MODERATED_BLOCKS = 3  # blocks of time for the moderation of variances
 FEWEST_COMMON_FREEDOM, MOST_COMMON_FREEDOM = 1.0, 40.0  # degrees of freedom of the common variance factor
 
 
-def estimate_of(recursion: Recursion, method: str) -> Estimate:
+def recursive_estimate(recursion: Recursion, method: str) -> Estimate:
     """Return the current least-squares estimate, with standard errors under autocorrelated innovations."""
     regression = recursion.regression()
     if recursion.done == 0 and recursion.prior is None:

@@ -26,7 +26,7 @@ def base_given(base: BaseParameters, prior: PriorLike | None) -> tuple[BaseParam
     if isinstance(prior, Mapping):
         facts = check_known(base, prior)
         base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
-        return base, Prior.of(base, {name: one for name, one in facts.items() if one.std > 0.0})
+        return base, Prior.from_known(base, {name: one for name, one in facts.items() if one.std > 0.0})
     return base, prior_rows(base, prior)
 
 
@@ -98,7 +98,7 @@ def _from_std(base: BaseParameters, given: Any) -> Prior:
     return Prior(rows, rows @ values, {})
 
 
-def noise_of(noise: ArrayLike | str, prior: PriorLike | None, dof: int) -> Array:
+def initial_noise(noise: ArrayLike | str, prior: PriorLike | None, dof: int) -> Array:
     """Return the initial standard deviation of each joint's torque noise (dof,). It is the given one. If it is to be
     estimated, it is that of a prior estimate's residuals, or one."""
     if isinstance(noise, str):

@@ -20,9 +20,9 @@ from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.instruments.equations import doubled_base, instrumented_entries, instrumented_layout
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.recursive import kernels, result
-from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, NoForgetting, forgetting_of
+from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, NoForgetting, parse_forgetting
 from dynid.estimate.recursive.recursion import RING, ROWS_PER_PARAMETER, Recursion
-from dynid.estimate.recursive.start import PriorLike, base_given, noise_of
+from dynid.estimate.recursive.start import PriorLike, base_given, initial_noise
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.regression import BaseParameters, Factor, Regression
 from dynid.regression.equations import Layout
@@ -69,7 +69,7 @@ class Stream:
         self.base, self.prior = base_given(base, options.prior)
         self.layout: Layout = layout_of(self.base)
         plain = method in IN_TURN + INSTRUMENTAL and options.forgetting is DEFAULT
-        forgetting = NoForgetting() if plain else forgetting_of(options.forgetting)
+        forgetting = NoForgetting() if plain else parse_forgetting(options.forgetting)
         if method in IN_TURN and (forgetting.name != "none" or options.robust or options.adds):
             raise ModelError(f"method '{method}' processes one joint after another and has no forgetting, robust "
                              "weights or row selection; give forgetting=None", code="forgetting-not-supported")
@@ -85,7 +85,7 @@ class Stream:
         layout = instrumented_layout(self.layout) if method in INSTRUMENTAL else self.layout
         self.recursion = Recursion(layout, joints, forgetting, prior=rows, robust=options.robust, adds=options.adds,
                                    outside=None if isinstance(options.prior, Estimate) else rows,
-                                   noise=noise_of(options.noise, options.prior, len(joints)),
+                                   noise=initial_noise(options.noise, options.prior, len(joints)),
                                    learn=isinstance(options.noise, str) and method not in INSTRUMENTAL)
         self._box = result.base_limits(self.base, options.limits) if options.limits else None
         self._own = self.initial.copy()  # values of s-rls-b
@@ -142,7 +142,7 @@ class Stream:
         self.recursion.settle_noise()
         if self.method == "mrls":
             return self._of_kept()
-        found = result.estimate_of(self.recursion, self.method)
+        found = result.recursive_estimate(self.recursion, self.method)
         if self.method not in SEQUENTIAL:
             return found
         # Standard errors are those of least squares, without errors of values that are treated as known.
@@ -161,7 +161,7 @@ class Stream:
         """Return the estimate of method `mrls`; parameters at their initial values have infinite standard errors."""
         self._need_samples()
         judged = self.assessment()
-        found = result.estimate_of(self.recursion, "mrls")
+        found = result.recursive_estimate(self.recursion, "mrls")
         kept = judged.status == result.IDENTIFIED
         facts = {"status": judged.status.tolist(), "rank": int(kept.sum())}
         found = self._with_values(found, judged.values)

@@ -25,7 +25,7 @@ _MIN_LOG_ODDS = 3.0  # log odds by which a shorter memory must be better: strong
 _CUSUM_ALLOWANCE, _CUSUM_THRESHOLD = 1.5, 12.0  # in spreads: subtracted at every window, and alarm threshold of the sum
 
 
-def watcher_of(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
+def make_watcher(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
     """Return the periodic operation that a form of forgetting needs, or None."""
     if isinstance(forgetting, TowardsPrior):
         return InnovationTest(forgetting, dof, base)

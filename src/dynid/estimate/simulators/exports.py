@@ -204,10 +204,10 @@ def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
         values = joint_attributes([joint.name for joint in request.joints[free:]],
                                   **{name: request.column(name)[free:] for name in PASSIVE})
         if not request.has_identified_links:
-            return mjcf_with_joints(_text_of(source), values, actuators=actuators, add_note=request.notes.append)
+            return mjcf_with_joints(_mjcf_source(source), values, actuators=actuators, add_note=request.notes.append)
         try:
-            return mjcf_with_inertias(_text_of(source), request.robot, request.inertias, values, actuators=actuators,
-                                      unchecked=request.unchecked, add_note=request.notes.append)
+            return mjcf_with_inertias(_mjcf_source(source), request.robot, request.inertias, values,
+                                      actuators=actuators, unchecked=request.unchecked, add_note=request.notes.append)
         except RobotError as problem:
             if request.source is not None:
                 raise
@@ -225,7 +225,7 @@ def _mjcf_file(robot: Robot) -> Path | None:
     return path if path is not None and path.is_file() else None
 
 
-def _text_of(source: str | Path) -> str:
+def _mjcf_source(source: str | Path) -> str:
     if isinstance(source, str) and source.lstrip().startswith("<"):
         return source
     try:

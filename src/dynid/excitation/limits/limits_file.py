@@ -162,7 +162,7 @@ def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usu
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise DynidError(f"{path} is not a TOML file: {problem}", code="not-toml") from None
     try:
-        return limits_of(LimitsTable.model_validate(values), robot, margin, usual)
+        return table_limits(LimitsTable.model_validate(values), robot, margin, usual)
     except ValidationError as problem:
         first = problem.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
@@ -173,12 +173,12 @@ def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usu
         raise type(problem)(f"{path}: {problem}", code=problem.code) from None
 
 
-def limits_of(table: LimitsTable, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
+def table_limits(table: LimitsTable, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
     """Return the robot's limits overridden by those of a table. margin, usual: see `read_limits`."""
     postures = {name: posture for name, posture in (("start", table.first), ("end", table.last))
                 if posture is not None and len(posture) == robot.dof}
     chosen = next(share for share in (margin, table.margin, usual) if share is not None)
-    own = Limits.of(robot, margin=chosen, **postures)
+    own = Limits.from_robot(robot, margin=chosen, **postures)
     outermost = None if own.outermost is None else (own.outermost[0].copy(), own.outermost[1].copy())
     arrays = {name: getattr(own, name).copy() for name in ("lower", "upper", "velocity", "acceleration", "jerk",
                                                            "torque")}
@@ -193,8 +193,8 @@ def limits_of(table: LimitsTable, robot: Robot, margin: float | None = None, usu
             if outermost is not None:
                 outermost[0][place], outermost[1][place] = joint.position
     given = {} if table.bandwidth is None else {"bandwidth": table.bandwidth}
-    limits = Limits.of(robot, **arrays, start=table.first, end=table.last, space=space_of(table.space, robot),
-                       outermost=outermost, **given)
+    limits = Limits.from_robot(robot, **arrays, start=table.first, end=table.last,
+                               space=table_workspace(table.space, robot), outermost=outermost, **given)
     return replace(limits, margin=own.margin)
 
 
@@ -206,22 +206,23 @@ def _place(name: str, robot: Robot) -> int:
     raise DynidError(f"there is no joint '{name}'; the joints are {', '.join(robot.joint_names)}", code="unknown-joint")
 
 
-def space_of(table: SpaceTable | None, robot: Robot) -> Workspace | None:
+def table_workspace(table: SpaceTable | None, robot: Robot) -> Workspace | None:
     """Return the workspace limits of a [space] table; without one, only self-collision of a robot with collision shapes
     is excluded."""
     shapes = any(body.shapes for body in robot.bodies)
     if table is None:
-        return Workspace.of(robot) if shapes else None
+        return Workspace.from_robot(robot) if shapes else None
     spheres = []
     for ball in table.sphere:
         if ball.link not in robot.body_names:
             raise DynidError(f"there is no link '{ball.link}'; the links are {', '.join(robot.body_names)}",
                              code="unknown-link")
         spheres.append(sphere(robot.body_names.index(ball.link), ball.centre, ball.radius, ball.link))
-    return Workspace.of(robot, planes=tuple(table.planes()), obstacles=[one.capsule() for one in table.obstacle],
-                        spheres=spheres, radius=table.radius, margin=table.margin,
-                        # Self-collision of links without thickness cannot be checked.
-                        self_collision=table.self_collision and (shapes or bool(spheres) or table.radius > 0))
+    return Workspace.from_robot(robot, planes=tuple(table.planes()),
+                                obstacles=[one.capsule() for one in table.obstacle],
+                                spheres=spheres, radius=table.radius, margin=table.margin,
+                                # Self-collision of links without thickness cannot be checked.
+                                self_collision=table.self_collision and (shapes or bool(spheres) or table.radius > 0))
 
 
 def space_notes(limits: Limits, robot: Robot) -> tuple[str, ...]:

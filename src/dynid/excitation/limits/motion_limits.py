@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
-from dynid.dynamics.following import chain_of, closure_conditions
+from dynid.dynamics.following import closed_chain, closure_conditions
 from dynid.errors import DynidError
 from dynid.excitation.limits.workspace import Workspace
 from dynid.robot import Robot
@@ -78,7 +78,7 @@ class Limits:
             object.__setattr__(self, name, posture)
 
     @staticmethod
-    def of(robot: Robot, *, margin: float = 0.0, **given: Any) -> Limits:
+    def from_robot(robot: Robot, *, margin: float = 0.0, **given: Any) -> Limits:
         """Return the limits of a robot file; those in `given` replace them by name. margin: share of the range that is
         kept free at each end, and share of the robot's own velocities and torques."""
         if not 0.0 <= margin < 0.5:
@@ -90,7 +90,7 @@ class Limits:
             "lower": lower + kept, "upper": upper - kept, "velocity": (1.0 - margin) * robot.limit("velocity"),
             "acceleration": robot.limit("acceleration"), "jerk": np.full(robot.dof, np.inf),
             "torque": (1.0 - margin) * robot.limit("effort"), "names": robot.joint_names, "margin": margin,
-            "loops": LoopLimit.of(robot)}
+            "loops": LoopLimit.from_robot(robot)}
         if margin > 0.0 and "lower" not in given and "upper" not in given:
             own["outermost"] = (lower, upper)
             for posture in (given.get("start"), given.get("end")):
@@ -137,14 +137,14 @@ class LoopLimit:
     refinement = 1
 
     @staticmethod
-    def of(robot: Robot, condition: float | None = None) -> LoopLimit | None:
+    def from_robot(robot: Robot, condition: float | None = None) -> LoopLimit | None:
         """Return the limit for a robot, by default FACTOR times the condition number in its initial posture; None
         without loops."""
         followers = robot.followers
         if followers is None or followers.loops is None:
             return None
         if condition is None:
-            condition = FACTOR * float(closure_conditions(robot, chain_of(robot).begin[None, :robot.dof])[0])
+            condition = FACTOR * float(closure_conditions(robot, closed_chain(robot).begin[None, :robot.dof])[0])
         return LoopLimit(robot, condition)
 
     def tightened(self, excess: float) -> LoopLimit:

@@ -45,9 +45,9 @@ class Workspace:
     skipped: tuple[str, ...] = ()
 
     @staticmethod
-    def of(robot: Robot, *, planes: Iterable[HalfSpace] = (), obstacles: Sequence[Capsule] = (),
-           spheres: Sequence[Capsule] = (), radius: float = 0.0, self_collision: bool = True,
-           margin: float = 0.0) -> Workspace:
+    def from_robot(robot: Robot, *, planes: Iterable[HalfSpace] = (), obstacles: Sequence[Capsule] = (),
+                   spheres: Sequence[Capsule] = (), radius: float = 0.0, self_collision: bool = True,
+                   margin: float = 0.0) -> Workspace:
         """Return the workspace of the robot's collision geometry, or of `spheres` (capsules on its bodies).
 
         Without either, capsules of `radius` along the links are used. obstacles: capsules fixed to the base. Contacts

@@ -29,7 +29,7 @@ class Eigenvalues:
     vectors: Array
 
     @staticmethod
-    def of(matrix: Array) -> Eigenvalues:
+    def from_matrix(matrix: Array) -> Eigenvalues:
         values, vectors = eigh(matrix, check_finite=False, driver="evd")
         return Eigenvalues(np.maximum(values, max(values[-1], 1e-300) * MIN_EIGENVALUE_RATIO), vectors)
 
@@ -130,7 +130,7 @@ class Criterion:
     def __call__(self, matrix: Array, order: float | None = None) -> Value:
         """Return the criterion and its derivative at the information matrix A (base, base); order: order of the smooth
         approximation, None for the exact criterion."""
-        s = Eigenvalues.of(matrix)
+        s = Eigenvalues.from_matrix(matrix)
         if self.name == "hadamard":
             return _hadamard(matrix, s)
         if self.name == "condition+":

@@ -119,7 +119,7 @@ def design_experiment(model: LinearModel | Robot, limits: Limits | None, family:
     noise = measurement.noise
     if noise is None and prior.regression is None and criterion.name in NOISE_DEPENDENT:
         noise = assumed_noise(model, limits, nominal_values(model, prior.nominal))
-    information = Information.of(model, base, noise=noise, scale=scale, known=prior.regression)
+    information = Information.from_model(model, base, noise=noise, scale=scale, known=prior.regression)
     problem = _problem(family, information, criterion, limits, torque)
     expected = 1.0 / information.weights if noise is not None or prior.regression is not None else assumed_noise(
         model, limits, nominal_values(model, prior.nominal))
@@ -142,7 +142,7 @@ def _checked_limits(model: LinearModel, limits: Limits | None) -> Limits:
         if robot is None:
             raise DynidError("a model without a robot has no limits of its own; give limits, e.g. Limits(...)",
                              code="no-limits")
-        limits = Limits.of(robot, margin=MARGIN)
+        limits = Limits.from_robot(robot, margin=MARGIN)
     if limits.dof != model.dof:
         raise DynidError(f"the limits are for {limits.dof} joints, the model has {model.dof}")
     for j, name in enumerate(limits.names):
@@ -165,7 +165,7 @@ def _torque_limit(model: LinearModel, base: BaseParameters, limits: Limits,
                       "to compute torques with",)
     notes = (f"torques were computed without {', '.join(missing[:4])}{' ..' if len(missing) > 4 else ''}, "
              "whose values are not known",) if missing else ()
-    return TorqueLimit(Information.of(model, base), base.reduce(theta), limits.torque, limits.names), notes
+    return TorqueLimit(Information.from_model(model, base), base.reduce(theta), limits.torque, limits.names), notes
 
 
 def _problem(family: Family, information: Information, criterion: Criterion, limits: Limits,
@@ -180,7 +180,7 @@ def _problem(family: Family, information: Information, criterion: Criterion, lim
         nonlinear.append(WorkspaceLimit(limits.space))
     if limits.loops is not None:
         nonlinear.append(limits.loops)
-    motions = ConstrainedFamily.of(family.below(limits.bandwidth), limits.dof, limits.start, limits.end)
+    motions = ConstrainedFamily.from_family(family.below(limits.bandwidth), limits.dof, limits.start, limits.end)
     return MotionProblem(motions, with_model(information, model), criterion, limits, tuple(nonlinear), t)
 
 

@@ -55,7 +55,7 @@ class MultiStart:
         """Run rounds of starts within the time budget; in later rounds half of the starts are near the best motion so
         far."""
         problem, rounds = self.design.problem, self.options.rounds
-        anchor = Anchor.of(problem, safe_posture(problem, self.options.seed))
+        anchor = Anchor.from_problem(problem, safe_posture(problem, self.options.seed))
         number = 0
         try:
             while (rounds is None or number < rounds) and (number == 0 or not self.stop()):
@@ -144,8 +144,9 @@ class MultiStart:
         limits, splines = problem.limits, problem.family.family
         assert isinstance(splines, Splines)  # only splines have knots
         try:
-            motions = ConstrainedFamily.of(splines.with_random_knots(rng, share), limits.dof, limits.start, limits.end)
-            return Anchor.of(replace(problem, family=motions), anchor.posture)
+            motions = ConstrainedFamily.from_family(splines.with_random_knots(rng, share), limits.dof, limits.start,
+                                                    limits.end)
+            return Anchor.from_problem(replace(problem, family=motions), anchor.posture)
         except NotPossibleError:  # with these knots no motion connects the given postures
             return anchor
 

@@ -32,7 +32,7 @@ class Anchor:
     motion: Array | None
 
     @staticmethod
-    def of(problem: MotionProblem, posture: Array) -> Anchor:
+    def from_problem(problem: MotionProblem, posture: Array) -> Anchor:
         """Return the anchor of a problem.
 
         Raises:

@@ -78,7 +78,7 @@ class Stance:
     _kept: dict[bytes, Postures] = field(default_factory=dict, repr=False)
 
     @staticmethod
-    def of(robot: Robot, contacts: tuple[Contact, ...], home: Array) -> Stance:
+    def from_robot(robot: Robot, contacts: tuple[Contact, ...], home: Array) -> Stance:
         """Return the stance of a home configuration (7 + n,) whose feet are on the ground.
 
         Raises:

@@ -108,11 +108,12 @@ def standing_design(model: LinearModel, standing: Standing, limits: Limits | Non
         scale = magnitudes(base, stance.robot)
     noisy = criterion.name in NOISE_DEPENDENT
     weights = 1.0 / expected if measurement.noise is not None or noisy else np.ones(model.dof)
-    information = StandingInformation(Layout.of(model, base), weights, np.ones(len(base)) if scale is None else scale,
+    information = StandingInformation(Layout.from_model(model, base), weights,
+                                      np.ones(len(base)) if scale is None else scale,
                                       None, stance, standing.equations, 1.0 if noisy else 0.0)
     count = int(np.clip(_SAMPLES_A_WAVE * family.waves, _MIN_SAMPLES, _MAX_SAMPLES))
     smooth = smooth_model(model, limits)
-    motions = ConstrainedFamily.of(family.below(limits.bandwidth), stance.size, own.start, own.end)
+    motions = ConstrainedFamily.from_family(family.below(limits.bandwidth), stance.size, own.start, own.end)
     # The criterion uses fewer samples than the log, so the prior is reduced by the same factor.
     thinner = replace(information, prior=information.prior * count / max(family.duration * measurement.rate, 1.0))
     problem = MotionProblem(motions, with_model(thinner, smooth), criterion, own,
@@ -134,26 +135,26 @@ def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, no
     if theta is None:
         raise DynidError(f"robot '{robot.name}' has no inertias, so its balance cannot be computed",
                          "give its masses and inertias in the robot file", code="no-inertias")
-    ranges = limits_with_base(Limits.of(robot, margin=MARGIN) if limits is None else limits, standing)
+    ranges = limits_with_base(Limits.from_robot(robot, margin=MARGIN) if limits is None else limits, standing)
     weight, lifted = _weight(robot), _lifted_feet(robot, contacts)
 
-    def limit_of(configuration: Array) -> StandingLimit:
-        stance = Stance.of(robot, contacts, configuration)
+    def limit_at(configuration: Array) -> StandingLimit:
+        stance = Stance.from_robot(robot, contacts, configuration)
         gain = float(stance.postures(stance.home_coordinates[None]).gain[0])
-        return StandingLimit(Support.of(stance, standing, weight), standing, ranges, complete(model), theta, lifted,
-                             gain)
+        return StandingLimit(Support.from_stance(stance, standing, weight), standing, ranges, complete(model), theta,
+                             lifted, gain)
 
     def excess(configuration: Array) -> float:
         """Return the largest violation of a limit in a configuration at rest."""
         try:
-            limit = limit_of(configuration)
+            limit = limit_at(configuration)
         except NotPossibleError:  # singular legs, or an empty support polygon
             return np.inf
         x = limit.support.stance.home_coordinates[None]
         return float(limit.values(x, np.zeros_like(x), np.zeros_like(x)).max())
 
     configuration, notes = home_configuration(robot, contacts, ranges, standing.home, excess, seed)
-    return limit_of(configuration), notes
+    return limit_at(configuration), notes
 
 
 def _with_given_noise(assumed: Array, given: ArrayLike) -> Array:

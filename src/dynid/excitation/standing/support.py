@@ -69,7 +69,7 @@ class Support:
     weight: float
 
     @staticmethod
-    def of(stance: Stance, standing: Standing, weight: float) -> Support:
+    def from_stance(stance: Stance, standing: Standing, weight: float) -> Support:
         """Return the contact points and the support polygon of standing feet.
 
         Raises:

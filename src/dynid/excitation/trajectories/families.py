@@ -320,7 +320,8 @@ class ConstrainedFamily:
     null: Array
 
     @staticmethod
-    def of(family: Family, dof: int, start: Array | None = None, end: Array | None = None) -> ConstrainedFamily:
+    def from_family(family: Family, dof: int, start: Array | None = None,
+                    end: Array | None = None) -> ConstrainedFamily:
         """Return the motions of a family that begin at `start` and end at `end` (dof,), at rest if the family requires
         it."""
         conditions, targets = _end_conditions(family, dof, start, end)

@@ -49,7 +49,7 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
             row, j = wrong[0]
             raise DynidError(f"{path}: {name} of joint '{joints[j]}' is {values[row, j]:g} in row {row + 1}, which is "
                              "not plausible for a robot")
-    return Reference.of(parts["q"], parts.get("dq"), parts.get("ddq"), rate=1.0 / period)
+    return Reference.from_arrays(parts["q"], parts.get("dq"), parts.get("ddq"), rate=1.0 / period)
 
 
 def _read_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:

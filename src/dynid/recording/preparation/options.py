@@ -119,7 +119,7 @@ class Preparation(BaseModel):
         return self
 
     @staticmethod
-    def of(values: Mapping[str, Any], source: str = "preparation") -> Preparation:
+    def from_settings(values: Mapping[str, Any], source: str = "preparation") -> Preparation:
         """Return options from a mapping (a TOML table); errors name the option and `source`."""
         try:
             return Preparation.model_validate(dict(values))
@@ -128,7 +128,7 @@ class Preparation(BaseModel):
 
     def with_changes(self, **changes: Any) -> Preparation:
         """Return a copy with some options changed and checked again."""
-        return Preparation.of({**self.model_dump(), **changes})
+        return Preparation.from_settings({**self.model_dump(), **changes})
 
     @property
     def chooses_cutoff(self) -> bool:

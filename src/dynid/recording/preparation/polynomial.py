@@ -240,7 +240,7 @@ class ProductTaps:
     velocities: Array
 
     @staticmethod
-    def of(kernel: PolynomialKernel, product_order: int, rate: float) -> ProductTaps:
+    def from_kernel(kernel: PolynomialKernel, product_order: int, rate: float) -> ProductTaps:
         """Return the weights of a kernel at `rate` Hz, with products of order N* = product_order."""
         basis = kernel.polynomials(product_order)
 

@@ -108,7 +108,7 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
     elif rate is None:
         rate = float(f"{1.0 / typical:.4g}")
 
-    grid, rows = grid_of(t, segments, rate)
+    grid, rows = uniform_grid(t, segments, rate)
     if not len(grid):
         raise NotPossibleError(f"{recording.source}: no two samples are within {widest:g} s of each other, so the log "
                                f"cannot be resampled at {rate:g} Hz; give a longer gap or a lower rate")
@@ -254,7 +254,7 @@ def regular_rate(t: Array, segments: Segments) -> float | None:
     return None
 
 
-def grid_of(t: Array, segments: Segments, rate: float) -> tuple[Array, Segments]:
+def uniform_grid(t: Array, segments: Segments, rate: float) -> tuple[Array, Segments]:
     """Return the times of the uniform grid (samples,) and its row ranges (k, 2), without segments of one row."""
     pieces, rows, done = [], [], 0
     for start, stop in segments:

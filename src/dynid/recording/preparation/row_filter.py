@@ -90,7 +90,8 @@ class RowFilter:
     kernel: PolynomialKernel | None
 
     @staticmethod
-    def of(kind: FilteredKind, window: float, options: KernelOptions, rate: float, rows: int, fewest: int) -> RowFilter:
+    def from_options(kind: FilteredKind, window: float, options: KernelOptions, rate: float, rows: int,
+                     fewest: int) -> RowFilter:
         """Return the filter of a log of `rows` rows at `rate` Hz, of which at least `fewest` must remain."""
         cutoff = options.cutoff(kind, window)
         kernel = None if kind == "energy" else options.kernel(window).on_samples(rate)
@@ -119,7 +120,7 @@ class RowFilter:
     def products(self) -> ProductTaps:
         """Filter weights for equations with products of signals."""
         assert self.kernel is not None
-        return ProductTaps.of(self.kernel, self.motion.order, self.rate)
+        return ProductTaps.from_kernel(self.kernel, self.motion.order, self.rate)
 
     @cached_property
     def taps(self) -> Array:

@@ -28,7 +28,7 @@ def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, mo
                                f"but that of {recording.unmeasured[0]} is not measured; use equations = 'kernel' or "
                                "'torque'", code="torque-not-measured")
     window = chosen.kernel_window or float(f"{options.window(kind, plan.cutoff):.6g}")
-    filter_ = RowFilter.of(kind, window, options, grid.rate, len(grid.q), _ROWS_LEFT)
+    filter_ = RowFilter.from_options(kind, window, options, grid.rate, len(grid.q), _ROWS_LEFT)
     q, dq = (filter_.motion.applied(grid.q, grid.rate, segments, derivative) for derivative in (0, 1))
     if kind == "products":
         q = np.asarray(grid.q).copy()
@@ -52,7 +52,7 @@ def check_window(chosen: Preparation, rate: float, source: str) -> None:
     if chosen.filtered is None or chosen.kernel_window is None:
         return
     try:
-        RowFilter.of(chosen.filtered, chosen.kernel_window, chosen.kernel_options, rate, 1, 1)
+        RowFilter.from_options(chosen.filtered, chosen.kernel_window, chosen.kernel_options, rate, 1, 1)
     except NotPossibleError as problem:
         raise NotPossibleError(f"{source}: {problem}", code=problem.code) from None
 

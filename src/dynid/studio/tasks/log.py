@@ -17,7 +17,7 @@ from dynid.recording.layout import LogLayout, lay_out
 from dynid.recording.mapping import SIGNALS
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.preparation.selection import at_limit, found_limits, longer_than, moving_joints, moving_speeds
-from dynid.recording.presets import preset_of, recognised
+from dynid.recording.presets import find_preset, recognised
 from dynid.recording.source import Source, open_source
 from dynid.report.figure import thinned_rows
 from dynid.report.geometry import configurations
@@ -100,7 +100,7 @@ def _reading(chosen: LogSettings, settings: RunSettings) -> LogMapping:
     """Return the settings for opening a file, without the mapping of its columns."""
     kept = ("topic", "delimiter", "decimal", "header", "skip", "array", "axis")
     table = {**(settings.log if chosen.inherit else {}), **chosen.own}
-    return LogMapping.of({key: table[key] for key in kept if table.get(key) is not None})
+    return LogMapping.from_settings({key: table[key] for key in kept if table.get(key) is not None})
 
 
 def _names(source: Source) -> list[str]:
@@ -113,17 +113,17 @@ def _read_as(chosen: LogSettings, settings: RunSettings, robot: Robot) -> dict[s
     layout = lay_out(Path(chosen.files[0]), given, robot)
     try:
         used = layout.mapping
-        preset = None if used.preset is None else preset_of(used.preset)
+        preset = None if used.preset is None else find_preset(used.preset)
         told = set() if preset is None else set(preset.settings)
         named = {*settings.log, *chosen.own}
 
         def origin(key: str) -> str:
             return "given" if key in named else "preset" if key in told else "guessed"
 
-        shown = {key: {"value": _columns_of(layout, key), "from": origin(key)} for key in ("time", *SIGNALS)
+        shown = {key: {"value": _signal_columns(layout, key), "from": origin(key)} for key in ("time", *SIGNALS)
                  if key in layout.columns and not (key == "torque" and used.current is not None)}
         if used.current is not None:
-            shown["current"] = {"value": _columns_of(layout, "torque"), "from": origin("current")}
+            shown["current"] = {"value": _signal_columns(layout, "torque"), "from": origin("current")}
         others = [key for key in used.model_fields_set if key not in shown and key not in SIGNALS]
         shown |= {key: {"value": getattr(used, key), "from": origin(key)} for key in others
                   if key not in ("preset", "time") and getattr(used, key) is not None}
@@ -136,7 +136,7 @@ def _read_as(chosen: LogSettings, settings: RunSettings, robot: Robot) -> dict[s
         layout.close()
 
 
-def _columns_of(layout: LogLayout, signal: str) -> Any:
+def _signal_columns(layout: LogLayout, signal: str) -> Any:
     """Return the column names of a signal, one per joint, or the key of its array."""
     found = layout.columns[signal]
     fields = [one.field for one in found]
@@ -161,7 +161,7 @@ def log_facts(recording: Recording, robot: Robot) -> dict[str, Any]:
         "t": plain(recording.t[rows], 9), "q": plain(recording.q[rows].T, _PLOT_DIGITS),
         "dq": plain(dq[rows].T, _PLOT_DIGITS), "tau": plain(recording.tau[rows].T, _PLOT_DIGITS),
         "reference": None if recording.reference is None else plain(recording.reference[rows].T, _PLOT_DIGITS),
-        **_replay_of(robot, recording), "marks": findings,
+        **_recording_replay(robot, recording), "marks": findings,
         "standstill": standstill(recording, dq, robot),
         "findings": [{"code": one["kind"], "text": one["sentence"]} for one in findings]}
 
@@ -173,7 +173,7 @@ def _column_names(recording: Recording) -> list[str]:
     return [*base, *recording.joints[len(base):]]
 
 
-def _replay_of(robot: Robot, recording: Recording) -> dict[str, Any]:
+def _recording_replay(robot: Robot, recording: Recording) -> dict[str, Any]:
     """Return the replay of a recording, with the logged pose of a free base."""
     log = getattr(recording.to_samples, "log", None)
     if not robot.has_free_base or log is None:

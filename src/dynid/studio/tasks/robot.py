@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.dynamics import rotations
-from dynid.dynamics.following import chain_of, tree_motion
+from dynid.dynamics.following import closed_chain, tree_motion
 from dynid.errors import DynidError, RobotError
 from dynid.files import write_whole
 from dynid.floating.contacts import find_feet
@@ -90,7 +90,7 @@ def _home(found: Robot) -> Array:
     """Return an initial posture (dof,): zero if the limits allow it, or one in which the loops close."""
     followers = found.followers
     if followers is not None and followers.loops is not None:
-        return chain_of(found).begin[:found.dof]
+        return closed_chain(found).begin[:found.dof]
     home = np.clip(np.zeros(found.dof), found.limit("lower"), found.limit("upper"))
     if found.has_free_base:  # on the floor of the scene
         home[:found.free_coordinates] = base_coordinates(configurations(found, home[None], None)[:, :7])[0]

@@ -41,7 +41,7 @@ def checked_settings(params: Mapping[str, Any], voice: ProgressChannel, bounds: 
     given = {key: _without_nulls(value, key) for key, value in params["settings"].items() if value is not None}
     robot, logs = given.get("robot") or "", given.get("logs") or []
     complete = {**given, "robot": robot or _NOBODY, "logs": logs or [_NOTHING]}
-    settings = RunSettings.of(complete, "run")
+    settings = RunSettings.from_values(complete, "run")
     plain = settings.model_dump(mode="json")
     if robot and not isinstance(robot, str):
         raise DynidError("the robot must be the name of a file or of a built-in robot", where="robot")
@@ -53,8 +53,8 @@ def checked_settings(params: Mapping[str, Any], voice: ProgressChannel, bounds: 
                          f"{', '.join(builtin_names())}; or upload a file", where="robot")
     trust(bounds)
     bounds.check({**plain, "logs": plain["logs"] if logs else []})
-    LogMapping.of(plain["log"], "[log]")
-    settings = RunSettings.of(plain, "run")
+    LogMapping.from_settings(plain["log"], "[log]")
+    settings = RunSettings.from_values(plain, "run")
     return _shown(settings.model_copy(update={} if robot and logs else {
         **({} if robot else {"robot": ""}), **({} if logs else {"logs": ()})}))
 
@@ -100,7 +100,7 @@ def run_settings(bounds: Confinement, *, logs: bool = True, robot: str | None = 
         raise DynidError("no robot is selected", "select or upload one in step 1", where="robot")
     if logs and not values.get("logs"):
         raise DynidError("no log is selected", "upload one in step 3", where="logs")
-    settings = RunSettings.of({**values, "logs": values.get("logs") or [_NOTHING]}, "run")
+    settings = RunSettings.from_values({**values, "logs": values.get("logs") or [_NOTHING]}, "run")
     trust(bounds)
     bounds.check({**settings.model_dump(mode="json"), **({} if values.get("logs") else {"logs": []})})
     return settings

@@ -29,7 +29,7 @@ def result_folder(params: Mapping[str, Any], bounds: Confinement) -> Path:
         raise DynidError("choose the result of a run first", where="result")
     folder = Path("results") / identity
     trust(bounds)
-    named = RunSettings.of(read_table(folder / "run.toml"), "the result's run file").moved(folder, Path())
+    named = RunSettings.from_values(read_table(folder / "run.toml"), "the result's run file").moved(folder, Path())
     bounds.check(named.model_dump(mode="json"))
     return folder
 

@@ -10,7 +10,7 @@ from dynid.model import Model, RigidBodies, Term
 from dynid.model.term_capabilities import term_name
 from dynid.plugins import load_plugin
 from dynid.recording.mapping import Mapping
-from dynid.recording.presets import preset_of
+from dynid.recording.presets import find_preset
 from dynid.robot import Robot
 from dynid.validate.contract import check_method
 from dynid.validate.contract.checks import ContractError
@@ -36,7 +36,7 @@ def check_plugin(group: str, name: str) -> None:
         check_method(name)
     elif group == "dynid.presets":
         try:
-            preset = preset_of(name)
+            preset = find_preset(name)
             if preset.refusal is None:
                 Mapping(preset=name)
         except ValueError as problem:

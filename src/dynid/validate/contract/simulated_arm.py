@@ -48,9 +48,9 @@ class Arm:
     samples: tuple[Samples, ...]
 
     def problem(self, **options: Any) -> Problem:
-        """Return the identification problem of the arm's logs; options of `Problem.of`."""
-        return Problem.of(self.model, self.samples, recordings=self.recordings, controller=self.law,
-                          nominal=self.theta, **options)
+        """Return the identification problem of the arm's logs; options of `Problem.from_model`."""
+        return Problem.from_model(self.model, self.samples, recordings=self.recordings, controller=self.law,
+                                  nominal=self.theta, **options)
 
     def reordered(self, order: Sequence[int]) -> Arm:
         """Return the same arm with its logs in another order."""
@@ -98,7 +98,7 @@ def noise_free_arm(shape: bool = False) -> Arm:
         ddq = np.gradient(dq, 1.0 / RATE, axis=0)
         tau = noisy.model.inverse_dynamics(noisy.theta, log.q, dq, ddq)
         recordings.append(replace(log, tau=tau))
-        samples.append(Samples.of(log.q, dq, ddq, tau, rate=RATE))
+        samples.append(Samples.from_arrays(log.q, dq, ddq, tau, rate=RATE))
     return replace(noisy, recordings=tuple(recordings), samples=tuple(samples))
 
 
@@ -124,7 +124,7 @@ def _reference(seed: int, joints: int) -> Reference:
     phase = np.outer(t, 2.0 * np.pi / SECONDS * np.arange(1, 6))
     sines, cosines = 0.3 * np.random.default_rng(seed).normal(size=(2, 5, 2)) / np.sqrt([[1], [2], [3], [4], [5]])
     q = np.sin(phase) @ sines + (np.cos(phase) - 1.0) @ cosines
-    return Reference.of(np.ascontiguousarray(q[:, :joints]), rate=RATE)
+    return Reference.from_arrays(np.ascontiguousarray(q[:, :joints]), rate=RATE)
 
 
 def _still_log(machine: VirtualRobot, seed: int) -> Recording:

@@ -76,8 +76,8 @@ class _Misfits:
     rows: int
 
     @staticmethod
-    def of(model: Model, logs: tuple[Samples, ...], base: BaseParameters, given: Array, noise: Array | None
-           ) -> _Misfits:
+    def from_logs(model: Model, logs: tuple[Samples, ...], base: BaseParameters, given: Array, noise: Array | None
+                  ) -> _Misfits:
         """Compute the normal equations. given (3,): gravity of the single-joint fits that estimate an unknown noise."""
         corners = _SLANTING + np.vstack([np.zeros(3), 0.3 * np.eye(3)])  # each column is excited
         each = [TorqueEquations(with_gravity(model, corner), logs, base) for corner in corners]
@@ -141,7 +141,7 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     start = own / size if np.any(own) else np.array([0.0, 0.0, -1.0])
     # Under an oblique gravity all observable columns are excited; columns that vanish under a direction stay at zero.
     base = base_parameters(with_gravity(model, size * _SLANTING), unmeasured=unmeasured_joints(data))
-    misfits = _Misfits.of(model, data, base, size * start, noise)
+    misfits = _Misfits.from_logs(model, data, base, size * start, noise)
 
     def left(direction: Array) -> float:
         return misfits.left(size * direction)
@@ -225,7 +225,7 @@ def _exists(problem: Problem, logs: tuple[Samples, ...], gravity: Array) -> floa
     """Return the relative error, percent, of the best physically consistent robot under a gravity; None without one."""
     model = with_gravity(_robotic(problem), gravity)
     try:
-        return float(identify(Problem.of(model, logs, threads=problem.threads), method="pc-wls")
+        return float(identify(Problem.from_model(model, logs, threads=problem.threads), method="pc-wls")
                      .diagnostics.relative_error)
     except NotPossibleError:
         return None

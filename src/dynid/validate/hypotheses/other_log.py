@@ -83,8 +83,8 @@ def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...], here
     here = problem.regression if here is None else here
     there = fold_logs(problem.model, other, problem.base, problem.threads)
     noise = np.maximum(try_out(here).noise(), try_out(there).noise())
-    alone = [_Stack.of([one], noise) for one in (here, there)]
-    apart, both = sum(stack.left() for stack in alone), _Stack.of([here, there], noise)
+    alone = [_Stack.from_folds([one], noise) for one in (here, there)]
+    apart, both = sum(stack.left() for stack in alone), _Stack.from_folds([here, there], noise)
     together = both.left()
     power = sum(factor.power for factor in there.factors)
 
@@ -146,15 +146,16 @@ def largest_excess(folds: Sequence[Regression], noise: Array, free: Array | None
     for fold in folds:
         count = len(fold.blocks)
         for cut in {count // 4, count // 2, 3 * count // 4} - {0, count}:
-            parts = [Regression.of(fold.base, blocks, fold.joints) for blocks in (fold.blocks[:cut], fold.blocks[cut:])]
+            parts = [Regression.from_blocks(fold.base, blocks, fold.joints)
+                     for blocks in (fold.blocks[:cut], fold.blocks[cut:])]
             found.append(excess_between(parts, noise, free))
     return max(found)
 
 
 def excess_between(parts: Sequence[Regression], noise: Array, free: Array | None = None) -> float:
     """Return the relative increase of the residual with one set of parameters over that with one set per part."""
-    apart = sum(_Stack.of([part], noise).left() for part in parts)
-    return _Stack.of(list(parts), noise).left(free) / max(apart, 1e-300) - 1.0
+    apart = sum(_Stack.from_folds([part], noise).left() for part in parts)
+    return _Stack.from_folds(list(parts), noise).left(free) / max(apart, 1e-300) - 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +174,7 @@ class _Stack:
     joint: Ints
 
     @staticmethod
-    def of(folds: list[Regression], noise: Array) -> _Stack:
+    def from_folds(folds: list[Regression], noise: Array) -> _Stack:
         base = len(folds[0].base)
         parts = [(log, j, factor) for log, one in enumerate(folds) for j, factor in enumerate(one.factors)]
         rows = sum(len(factor.r) for _, _, factor in parts)

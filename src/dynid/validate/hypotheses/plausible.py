@@ -23,7 +23,7 @@ def times_solid_steel(problem: Problem, estimate: Estimate) -> float | None:
     robot = complete(problem.model).robot
     if robot is None or not problem.data or not np.any(robot.gravity):
         return None
-    reach = reach_of(robot)
+    reach = robot_reach(robot)
     if reach <= 0:
         return None
     part = max(problem.data, key=len)
@@ -40,7 +40,7 @@ def times_solid_steel(problem: Problem, estimate: Estimate) -> float | None:
     return moment / (solid * 0.5 * reach)
 
 
-def reach_of(robot: Robot) -> float:
+def robot_reach(robot: Robot) -> float:
     """Return the distance from the first joint to the end of the longest chain, m, with the last body as long as the
     longest of the others; prismatic joints count with their range."""
     far = np.zeros(robot.dof)

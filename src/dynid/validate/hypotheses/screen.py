@@ -54,7 +54,7 @@ class HypothesisScreen:
     own_misfits: dict[tuple[int, bytes], float] = field(default_factory=dict, repr=False)  # by joint and its equations
 
     @staticmethod
-    def of(problem: Problem, logs: tuple[Samples, ...], noise: Array, rows: int = ROWS) -> HypothesisScreen:
+    def from_problem(problem: Problem, logs: tuple[Samples, ...], noise: Array, rows: int = ROWS) -> HypothesisScreen:
         every = sum(len(log) // log.decimated_by for log in logs)
         return HypothesisScreen(problem.model, problem.base, logs, max(1, round(every / rows)), noise)
 
@@ -128,7 +128,7 @@ class HypothesisScreen:
     @cached_property
     def _layout(self) -> Layout:
         """Columns of each joint. They are the same for all hypotheses, which change the data and not the model."""
-        return Layout.of(self.model, self.base)
+        return Layout.from_model(self.model, self.base)
 
     @cached_property
     def _places(self) -> list[Ints]:
@@ -147,7 +147,7 @@ class HypothesisScreen:
         if found is None:
             for last in list(self.seen)[1:]:
                 del self.seen[last]
-            found = self.seen[motion] = [_JointRows.of(equations.rows(piece)) for piece in pieces]
+            found = self.seen[motion] = [_JointRows.from_rows(equations.rows(piece)) for piece in pieces]
         for piece, joints in zip(pieces, found, strict=True):
             tau = equations.logs[piece.log].tau[piece.rows.start:piece.rows.stop:piece.rows.step]
             for j, one in enumerate(joints):
@@ -184,7 +184,7 @@ class _JointRows:
     known: Array | float
 
     @staticmethod
-    def of(rows: Rows) -> list[_JointRows]:
+    def from_rows(rows: Rows) -> list[_JointRows]:
         """Return the equations of each joint."""
         all_kept = bool(rows.keep.all())
         found = []

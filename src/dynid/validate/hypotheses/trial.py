@@ -102,7 +102,7 @@ def _alone(r: Array) -> float:
 def fold_logs(model: LinearModel, logs: Sequence[Samples], base: BaseParameters | None = None,
               threads: int | None = None, blocks: int = BLOCKS) -> Regression:
     """Compress logs into triangular factors, one per joint and block of time."""
-    equations = TorqueEquations.of(model, tuple(logs), base)
+    equations = TorqueEquations.from_model(model, tuple(logs), base)
     return fold(CachedEquations(equations) if blocks > 1 else equations, blocks=blocks, threads=threads)
 
 

@@ -116,9 +116,9 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     logs, gravity, mixed = hypothesis_excerpt(problem.data), None, np.flatnonzero(rough > MIXED_JOINT).tolist()
     if before > CONTRADICTION_ASKED * own or np.any(rough > ROUGH_JOINT):
         # Where joints do not contradict each other, only one that leaves much of its own torque can move otherwise.
-        fitted, loose = (HypothesisScreen.of(problem, logs, noise, FITTED_ROWS),
+        fitted, loose = (HypothesisScreen.from_problem(problem, logs, noise, FITTED_ROWS),
                          np.flatnonzero(rough > ROUGH_JOINT).tolist())
-        likely = _motions(HypothesisScreen.of(problem, logs, noise), fitted,
+        likely = _motions(HypothesisScreen.from_problem(problem, logs, noise), fitted,
                           range(dof) if before > CONTRADICTION_ASKED * own else loose, mixed)
         gravity = _gravity(problem, fitted)
         likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
@@ -251,7 +251,7 @@ def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
     return try_out(fold_logs(model, changed, base, problem.threads, blocks), weights)
 
 
-def misfit_of(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> float:
+def cross_validated_misfit(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> float:
     """Return the mean squared residual in cross-validation of logs corrected for a hypothesis."""
     return score(changed_trial(problem, logs, hypothesis, noise), noise, hypothesis.torque)
 

@@ -29,8 +29,8 @@ from dynid.validate.hypotheses.signs import inverted_joints, undecided_joints
 from dynid.validate.hypotheses.trial import fold_logs, mean_log_share, try_out
 from dynid.validate.hypotheses.weigh import (
     Clues,
+    cross_validated_misfit,
     hypothesis_excerpt,
-    misfit_of,
     mounted,
     weigh,
 )
@@ -250,8 +250,8 @@ def _agreed(case: Case, hypothesis: Hypothesis) -> bool:
     """Whether a hypothesis does not increase the inconsistency between joints."""
     problem, noise = case.problem, case.trial.noise()
     logs = hypothesis_excerpt(problem.data)
-    as_it_is = misfit_of(problem, logs, Hypothesis(""), noise)
-    return misfit_of(problem, logs, hypothesis, noise) < (1.0 + SAME_MISFIT) * as_it_is
+    as_it_is = cross_validated_misfit(problem, logs, Hypothesis(""), noise)
+    return cross_validated_misfit(problem, logs, hypothesis, noise) < (1.0 + SAME_MISFIT) * as_it_is
 
 
 def _mounted_instead(case: Case, inverted: Sequence[int]) -> bool:
@@ -272,8 +272,9 @@ def _positions_instead(case: Case, torques: Hypothesis) -> bool:
     if not problem.data or len(torques.joints) == dof:
         return False
     noise, some = case.trial.noise(), hypothesis_excerpt(problem.data)
-    positions = position_sign(torques.joints, dof)
-    return misfit_of(problem, some, positions, noise) < 0.5 * misfit_of(problem, some, torques, noise)
+    by_positions, by_torques = (cross_validated_misfit(problem, some, one, noise)
+                                for one in (position_sign(torques.joints, dof), torques))
+    return by_positions < 0.5 * by_torques
 
 
 def _unit(state: Explained) -> Explained:

@@ -124,7 +124,7 @@ def _two_columns(case: Case) -> Hypothesis | None:
     rough = np.flatnonzero(null.typical > MIXED_COLUMNS_SHARE ** 2 * null.power).tolist()
     if not problem.data or not rough:
         return None
-    screen, same = HypothesisScreen.of(problem, problem.data, null.noise()), Hypothesis("")
+    screen, same = HypothesisScreen.from_problem(problem, problem.data, null.noise()), Hypothesis("")
     # Exchanged torques come first, because they share the columns of the motion. They are accepted only if joints
     # contradict each other in the fit, not only in cross-validation.
     noise, rows = null.noise(), float(null.rows.sum())

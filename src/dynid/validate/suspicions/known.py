@@ -12,7 +12,7 @@ from dynid.estimate import Problem, identify
 from dynid.estimate.linear import joint_weights, solve
 from dynid.findings import Finding
 from dynid.regression import Regression, TorqueEquations, fold
-from dynid.regression.known import Known, known_of
+from dynid.regression.known import Known, known_parameters
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect
 from dynid.validate.thresholds import FALSE_ALARM
 from dynid.validate.words import listed
@@ -25,12 +25,13 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
     the estimate's own method needs a second fit, because the constraints of the method may contradict them.
     """
     problem = case.problem
-    known = {**{name: Known(value) for name, value in problem.base.known.items()}, **known_of(problem.regression.prior)}
+    known = {**{name: Known(value) for name, value in problem.base.known.items()},
+             **known_parameters(problem.regression.prior)}
     if not known or not problem.data:
         return
     from scipy.special import chdtri
 
-    free = fold(TorqueEquations.of(problem.model, problem.data), blocks=1, threads=problem.threads)
+    free = fold(TorqueEquations.from_model(problem.model, problem.data), blocks=1, threads=problem.threads)
     weights = joint_weights(free)
     # Autocorrelated rows count as fewer independent ones, so sums of squares are divided by the inflation squared.
     worth = max(1.0, case.estimate.uncertainty.facts.get("std_inflation", 1.0)) ** 2

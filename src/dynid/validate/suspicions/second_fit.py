@@ -56,7 +56,7 @@ def _fitted_again(case: Case, model: LinearModel, samples: tuple[Samples, ...]) 
     problem = case.problem
     base = problem.base if model is problem.model else None
     same = len(model.parameters) == len(problem.model.parameters)
-    equations = CachedEquations.of(TorqueEquations.of(model, samples, base))
+    equations = CachedEquations.from_equations(TorqueEquations.from_model(model, samples, base))
     anew = fold(equations, blocks=BLOCKS, threads=problem.threads)
     prior = problem.regression.prior if base is not None else None
     second = Problem(model, replace(anew, prior=prior), samples,

@@ -42,7 +42,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     known = {group.kind for group in GROUPS}
     kinds = dict.fromkeys(finding.kind for finding in data.verdict.findings if finding.kind not in known)
     groups = [*GROUPS, *(FindingGroup(kind, kind.replace("-", " ").capitalize(), "plain", "chart") for kind in kinds)]
-    shown = [(group, tuple(ranked(data.verdict.of(group.kind)))) for group in groups]
+    shown = [(group, tuple(ranked(data.verdict.of_kind(group.kind)))) for group in groups]
     return {"lines": data.verdict.summary.lines, "grade": COLOURS[data.verdict.grade],
             "groups": [(group, distinct(found)) for group, found in shown if found],
             "cards": cards(data), "good": data.verdict.good, "remedies": remedies(data), "improve": data.improve}

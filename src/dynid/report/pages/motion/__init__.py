@@ -108,13 +108,13 @@ def limits(data: MotionData) -> Mapping[str, Any] | None:
     """Return the largest utilisation of each limit by the motion."""
     units = dict(zip(data.joints, data.units, strict=True))
     rows = [{"kind": usage.kind, "where": usage.where, "value": usage.value, "bound": usage.bound, "time": usage.time,
-             "unit": unit_of(usage, units.get(usage.where)), "used": used(usage),
+             "unit": limit_unit(usage, units.get(usage.where)), "used": used(usage),
              "words": f"{1000 * usage.value:.0f} mm {_LENGTHS[usage.kind]}" if usage.kind in _LENGTHS else "met"}
             for usage in sorted(data.excitation.report.usages, key=lambda u: -u.excess)]
     return {"rows": rows} if rows else None
 
 
-def unit_of(usage: Usage, units: JointUnits | None) -> str:
+def limit_unit(usage: Usage, units: JointUnits | None) -> str:
     """Return the unit of a limit, which is that of its joint."""
     if units is None:
         return "m" if usage.kind in _LENGTHS else ""
