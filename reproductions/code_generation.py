@@ -28,7 +28,7 @@ from dynid.model import Coulomb, Model, RigidBodies, Viscous
 from dynid.regression.base import base_parameters
 from dynid.robot import Robot
 from dynid.symbolic import base_forms, generate
-from dynid.symbolic.lagrange import euler_lagrange
+from reproductions._lagrange import euler_lagrange
 from reproductions._printed import Comparison, printed
 
 BASE = {"YY1R": {"YY1", "ZZ2"}, "Fv1": {"Fv1"}, "Fc1": {"Fc1"}, "XX2R": {"XX2", "ZZ2"}, "XY2": {"XY2"}, "XZ2": {"XZ2"},

@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 import pinocchio as pin
 import pytest
+from newton_euler import inverse_dynamics
 from robots import random_inertia, random_robot, to_pinocchio
 
 from dynid import dynamics
 from dynid.arrays import Array
 from dynid.dynamics.adjoint import adjoint_kernel
-from dynid.dynamics.recursion import inverse_dynamics
 from dynid.dynamics.tree import robot_tree
 from dynid.robot import Body, Joint, Robot
 from dynid.robot.robot_files import builtin_names

@@ -12,11 +12,11 @@ from refusals import refused
 
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.model import Coulomb, Model, RigidBodies, Scara, Stribeck, Viscous
 from dynid.recording import Recording
 from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters
+from dynid.regression.base import dry_columns
 from dynid.robot import Robot
 from dynid.simulation import PD, Poles, Reference, VirtualRobot, joint_inertia
 from dynid.study import Study, run_study

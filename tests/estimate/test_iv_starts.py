@@ -9,7 +9,8 @@ from refusals import refused
 
 from dynid.errors import NotPossibleError
 from dynid.estimate import identify
-from dynid.estimate.closed_loop import make_loop, start
+from dynid.estimate.closed_loop import start
+from dynid.estimate.closed_loop.loop import make_loop
 from dynid.simulation import joint_inertia
 
 

@@ -11,13 +11,13 @@ from motions import fourier
 
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem, identify
-from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.motion_errors import motion_shift
 from dynid.model import Coulomb, Model, Sign, make_terms
 from dynid.recording import Recording
 from dynid.recording.sample_preparation import prepare
 from dynid.regression import base_parameters
+from dynid.regression.base import dry_columns
 from dynid.robot import Robot
 from dynid.robot.dh import from_mdh
 from dynid.signals import at_times

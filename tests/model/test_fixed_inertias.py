@@ -15,11 +15,11 @@ from dynid.dynamics.following import closed_chain, random_postures
 from dynid.errors import RobotError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, Payload, RigidBodies, make_terms
-from dynid.model.fixed_inertias import fixed_inertia_values
 from dynid.online import Online
 from dynid.payloads.estimation import payload
 from dynid.recording import Samples
 from dynid.regression import base_parameters
+from dynid.regression.known import fixed_inertia_values
 from dynid.robot import Robot
 from dynid.robot.inertia import NAMES
 from dynid.robot.write_mjcf import to_mjcf

@@ -9,7 +9,7 @@ from refusals import refused
 
 import dynid
 from dynid.errors import ModelError
-from dynid.estimate.recursive import parse_forgetting
+from dynid.estimate.recursive.forgetting import parse_forgetting
 from dynid.online import Directional, Exponential, Online, StartUp, VectorForgetting
 
 

@@ -13,8 +13,7 @@ from motions import arm, fourier
 from dynid.model import Coulomb, LoadFriction, Model, Offset, RigidBodies, RotorInertia, Viscous
 from dynid.recording import Decimation, Samples
 from dynid.regression import TorqueEquations
-from dynid.regression.derived import CachedEquations
-from dynid.regression.kept_columns import _KEPT
+from dynid.regression.derived import _KEPT, CachedEquations
 from dynid.robot import Robot
 
 

@@ -12,7 +12,7 @@ from dynid.errors import NotPossibleError
 from dynid.robot import Robot
 from dynid.symbolic import generate
 from dynid.symbolic.graph import FUNCTIONS, Derivatives, Graph
-from dynid.symbolic.lagrange import euler_lagrange
+from reproductions._lagrange import euler_lagrange
 
 
 def evaluated(function, inputs):

@@ -57,8 +57,7 @@ def fill_by_barrier(consistency: Consistency, matrix: Array, rho: Array, best: A
 
 
 def barrier_size(consistency: Consistency) -> int:
-    """Return the number of logarithms in the barrier; the fit is optimal to within the barrier weight times this
-    number."""
+    """Return the number of logarithms in the barrier; the fit is optimal within this number times the weight."""
     return len(consistency.bodies) * consistency.basis.shape[1] + sum(
         len(block.offset) for block in consistency.blocks if block.cone in ("nonnegative", "soc"))
 

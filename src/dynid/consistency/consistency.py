@@ -197,8 +197,7 @@ class Consistency:
                 np.array([limit.high]), balance, body)
 
     def with_known(self, theta: Array) -> Array:
-        """Return the parameters (parameters,) with known values set exactly; solvers satisfy them only within their
-        tolerance."""
+        """Return the parameters (parameters,) with known values set exactly, which solvers do not ensure."""
         exact = theta.copy()
         for name, value in self.known.items():
             exact[self.parameters.index(name)] = value

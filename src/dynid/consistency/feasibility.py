@@ -16,6 +16,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.regression import BaseParameters
 
 _MAX_ATTEMPTS = 8
+LARGEST_ROBOT = 100.0  # times 1 kg and 0.1 m, for the rounding error of a proof
 TOLERANCE = 1e-6  # distance, in the parameters' units, below which a vector counts as consistent
 
 
@@ -41,8 +42,8 @@ class Certificate:
         size = float(np.linalg.norm(self.normal))
         return -(float(self.normal @ self.values) + reach) / size if size > 0 else -np.inf
 
-    def error(self, size: float = 100.0) -> float:
-        """Return the largest gap that rounding errors could cause, for robots up to `size` (times 1 kg, 0.1 m)."""
+    def error(self) -> float:
+        """Return the largest gap that rounding errors could cause, for robots up to `LARGEST_ROBOT`."""
         blocks = self.consistency.blocks
         balance = self.matrix.T @ self.normal
         for block, z in zip(blocks, self.duals, strict=True):
@@ -53,11 +54,11 @@ class Certificate:
         for block, z in zip(blocks, self.duals, strict=True):
             if block.cone != "zero":
                 slip += max(0.0, -slack(block.cone, z / block.balance)) * len(z)
-        return slip * size / float(np.linalg.norm(self.normal))
+        return slip * LARGEST_ROBOT / float(np.linalg.norm(self.normal))
 
-    def verify(self, size: float = 100.0) -> bool:
-        """Return whether the gap exceeds rounding errors, for robots up to `size` times 1 kg and 0.1 m."""
-        return bool(np.isfinite(self.gap) and self.gap > self.error(size))
+    def verify(self) -> bool:
+        """Return whether the gap exceeds rounding errors, for robots up to `LARGEST_ROBOT`."""
+        return bool(np.isfinite(self.gap) and self.gap > self.error())
 
     @property
     def reasons(self) -> tuple[str, ...]:

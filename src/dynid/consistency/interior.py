@@ -72,8 +72,7 @@ def _interior_point(consistency: Consistency) -> Array:
 
 
 def contradicting(consistency: Consistency, solution: ProgramSolution) -> list[str]:
-    """Return the names of the contradicting conditions, which have nonzero multipliers in the proof of
-    infeasibility."""
+    """Return the names of the contradicting conditions, those with nonzero multipliers in the proof."""
     sizes = [float(np.linalg.norm(z / block.balance))
              for z, block in zip(solution.duals, consistency.blocks, strict=True)]
     largest = max(sizes, default=0.0)

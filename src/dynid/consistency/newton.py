@@ -57,8 +57,7 @@ def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start
 
 def _minimum(misfit: _Misfit, theta: Array, barrier: Barrier, state: _Multipliers | None, start: Array
              ) -> tuple[Array, _Multipliers] | None:
-    """Return the minimum with one barrier and its multipliers, from a neighbour's or from the start; None on
-    failure."""
+    """Return the minimum with one barrier and its multipliers, from a neighbour's or the start; None on failure."""
     free, found = free_moves(barrier.consistency), None
     try:
         if state is not None:
@@ -146,8 +145,7 @@ class _Multipliers:
 
     @staticmethod
     def at(barrier: Barrier, theta: Array, normal: Array, slope: Array, free: Array | None) -> _Multipliers:
-        """Return initial multipliers at theta, for uniform barrier weights so large that theta is nearly the
-        minimum."""
+        """Return initial multipliers at theta, for equal weights so large that theta is nearly the minimum."""
         gradient, hessian = barrier.derivatives(theta)
         first = _Multipliers.of_minimum(barrier, theta)
         total = first.total

@@ -160,8 +160,7 @@ def _fixed_parameter_term(consistency: Consistency, inverse_nominal: Array, nomi
 
 
 def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
-    """Return the fit of greatest evidence. The search ends when the evidence has decreased by much, three times in a
-    row."""
+    """Return the fit of greatest evidence. The search ends after three decreases to negligible evidence."""
     best, before, fallen = None, np.inf, 0
     for one in fits:
         fallen = fallen + 1 if one.evidence < before else 0
@@ -184,8 +183,7 @@ def _log_integral(strength: float, pseudo: Array) -> float:
 
 
 def euclidean_rows(consistency: Consistency, nominal: Nominal) -> tuple[Array, Array]:
-    """Return W (k, parameters) and W theta0 (k,) of the Euclidean prior |W theta - W theta0|^2; W scales by each body's
-    size."""
+    """Return W (k, parameters) and W theta0 (k,) of the Euclidean prior |W theta - W theta0|^2, scaled by each body."""
     rows = np.zeros((10 * len(consistency.bodies), len(consistency.parameters)))
     for b, (columns, pseudo) in enumerate(zip(consistency.bodies.values(), nominal.matrices, strict=True)):
         mass = pseudo[3, 3]
@@ -215,8 +213,7 @@ def euclidean_fits(consistency: Consistency, matrix: Array, rho: Array, rows: Ar
 
 
 def inside_start(consistency: Consistency, nominal: Nominal) -> Array:
-    """Return strictly interior parameters (parameters,) at or near the nominal model; positive parameters are at least
-    0.1."""
+    """Return strictly interior parameters (parameters,) near the nominal model; positive ones are at least 0.1."""
     theta = nominal.theta.copy()
     flagged = consistency.parameters.positive
     theta[flagged] = np.maximum(theta[flagged], 0.1)

@@ -17,10 +17,10 @@ from dynid.arrays import Array
 from dynid.contacts.observer import FilterOptions, Observer, ObserverMethod, OutsideTorques
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
-from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.model import complete
 from dynid.quantities import ALARMS, check_quantity
 from dynid.recording import Recording
+from dynid.regression.base import dry_columns
 
 _MAXIMUM_WINDOWS = 5.0  # filter windows per block: the maxima of two blocks are nearly independent
 _TAIL_SHARE = 0.1  # share of the largest maxima, from which the tail of the distribution is estimated

@@ -1,16 +1,13 @@
 """Rigid-body dynamics over batches of samples: regressor, inverse and forward dynamics, energies, kinematics."""
 
-from dynid.dynamics.kinematics import Wrench
+from dynid.dynamics.kinematics import Wrench, forward_kinematics, frame_pose, jacobian, wrench_torques
+from dynid.dynamics.motion_case import check_motion
 from dynid.dynamics.physics import (
-    check_motion,
     coriolis,
     forward_dynamics,
-    forward_kinematics,
-    frame_pose,
     gravity,
     inertia_matrix,
     inverse_dynamics,
-    jacobian,
     kinetic_energy,
     link_wrenches,
     potential_energy,
@@ -18,7 +15,6 @@ from dynid.dynamics.physics import (
     regressor_blocks,
     regressor_columns,
     total_momentum,
-    wrench_torques,
 )
 from dynid.dynamics.root_frame import quaternions, root_motion, rotations
 

@@ -16,7 +16,7 @@ from dynid.dynamics.tree import robot_tree
 from dynid.errors import NotPossibleError, RobotError
 from dynid.robot import BASE, Robot
 from dynid.robot.followers import DependentJoints
-from dynid.robot.loops import Loops
+from dynid.robot.loops import Closure, Loops
 from dynid.threads import over_samples
 
 _CLOSURE_KINDS = {"point": closures.POINT, "axis": closures.AXIS_CLOSURE, "rigid": closures.RIGID,
@@ -177,7 +177,7 @@ def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
         # Virtual work of the dependent coordinates: C_d' torques = Phi_d' forces.
         forces = np.linalg.solve(rates[chain.chosen][:, n:].T, followers.coupling[:, n:].T @ torques[t])
         carried = np.zeros((tree.dof, 6))
-        owner = np.repeat(np.arange(len(chain.kinds)), [one.equations for one in followers.loops.closures])
+        owner = owners(followers.loops.closures)
         for e, force in zip(chain.chosen, forces, strict=True):
             for body, sign in zip(chain.bodies[owner[e]], (1.0, -1.0), strict=True):
                 if body != BASE:
@@ -229,6 +229,11 @@ def _solved(robot: Robot, followers: DependentJoints, q: Array, dq: Array, ddq: 
     return TreeMotion(motion[0], motion[1], motion[2], rates), status
 
 
+def owners(closures: tuple[Closure, ...]) -> Ints:
+    """Return the index of the closure of each equation."""
+    return np.repeat(np.arange(len(closures)), [one.equations for one in closures])
+
+
 @lru_cache(maxsize=64)
 def closed_chain(robot: Robot) -> ClosedChain:
     """Return the closures of a robot, checked in their initial posture for undetermined and overconstrained joints."""
@@ -248,7 +253,7 @@ def closed_chain(robot: Robot) -> ClosedChain:
     _, jacobian = _linearised(tree, begin, fixed)
     chosen = _independent_rows(robot, jacobian, dof)
     branch = float(np.linalg.det(jacobian[chosen, dof:]))
-    owner = np.repeat(np.arange(len(kinds)), [one.equations for one in loops.closures])
+    owner = owners(loops.closures)
     left = np.setdiff1d(np.arange(len(owner)), chosen)
     repeated = {loops.closures[k].name: int(count) for k, count in zip(*np.unique(owner[left], return_counts=True),
                                                                        strict=True)}
@@ -305,9 +310,9 @@ def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array,
         if np.abs(phi).max() < _CLOSED_TO:
             return trial
     worst = int(np.argmax(np.nan_to_num(np.abs(phi), nan=np.inf)))
-    owner = np.repeat(np.arange(len(loops.closures)), [one.equations for one in loops.closures])
-    raise RobotError(f"loop '{loops.closures[owner[worst]].name}' of robot '{robot.name}' cannot be closed near its "
-                     f"posture: {abs(phi[worst]):.3g} m remain open; check its attachment points, lengths and posture",
+    name = loops.closures[owners(loops.closures)[worst]].name
+    raise RobotError(f"loop '{name}' of robot '{robot.name}' cannot be closed near its posture: "
+                     f"{abs(phi[worst]):.3g} m remain open; check its attachment points, lengths and posture",
                      code="loop-not-closed")
 
 

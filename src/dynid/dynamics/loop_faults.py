@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Array, Bools, Ints
+from dynid.arrays import Array, Bools
 from dynid.dynamics import closures, loop_kernels
+from dynid.dynamics.following import closed_chain, owners
 from dynid.dynamics.loop_kernels import CLOSED, OPEN, SINGULAR
 from dynid.dynamics.tree import robot_tree
 from dynid.robot import BASE, Robot
@@ -40,8 +41,6 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
     closures by the dependent joints lose rank, and the singular direction shows the closure and the joints. Otherwise
     a redundant closure is open: the one with the largest least-squares residual.
     """
-    from dynid.dynamics.following import closed_chain
-
     loops, n = followers.loops, robot.dof
     assert loops is not None
     chain, arrays = closed_chain(robot).closures, robot_tree(followers.tree)
@@ -71,11 +70,6 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
     return k, names or inside
 
 
-def owners(closures: tuple[Closure, ...]) -> Ints:
-    """Return the index of the closure of each equation."""
-    return np.repeat(np.arange(len(closures)), [one.equations for one in closures])
-
-
 def of_loop(followers: DependentJoints, closure: Closure) -> Bools:
     """Return the mask (joints of the tree,) of the joints in the loop of a closure."""
     tree = followers.tree
@@ -93,8 +87,6 @@ def _followers_in(followers: DependentJoints, closure: Closure) -> tuple[str, ..
 
 def _last_closed(robot: Robot, followers: DependentJoints, q: Array) -> Array:
     """Return the coordinates of the last closed posture on the path to q (dof,)."""
-    from dynid.dynamics.following import closed_chain
-
     chain, arrays, n = closed_chain(robot).closures, robot_tree(followers.tree), robot.dof
     begin, reached = chain.begin[:n], np.append(chain.begin, chain.branch)
     low, high = 0.0, 1.0

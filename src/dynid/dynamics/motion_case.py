@@ -17,8 +17,7 @@ from dynid.robot import Robot
 
 
 def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]:
-    """Check named inputs; return whether they are one sample, and contiguous arrays (samples, joints) of finite
-    numbers."""
+    """Check named inputs; return whether they are one sample, and finite contiguous arrays (samples, joints)."""
     arrays: list[Array] = []
     single = False
     for name, signal in signals.items():
@@ -47,8 +46,7 @@ def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]
 
 
 def rooted(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array], RootPose | None]:
-    """Check inputs by `check_motion`, convert a free base to the axes of the root, and return its pose if q contains
-    it."""
+    """Check inputs by `check_motion`, convert a free base to the axes of the root, and return its pose or None."""
     single, arrays = check_motion(robot, **signals)
     if not is_configuration(robot, arrays[0]):
         return single, arrays, None
@@ -127,8 +125,7 @@ class MotionCase:
         return found if self.rates is None else np.einsum("sja,sj->sa", self.rates, found)
 
     def matrices(self, found: Array) -> Array:
-        """Return inertia matrices (samples, dof, dof) of the independent joints from matrices of all joints of the
-        tree."""
+        """Return inertia matrices (samples, dof, dof) of the independent joints from those of the tree."""
         if self.rates is None:
             return found
         return np.asarray(np.swapaxes(self.rates, 1, 2) @ found @ self.rates)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Ints
 from dynid.dynamics import kernels
 from dynid.dynamics.following import closed_columns, closure_wrenches, tree_motion
-from dynid.dynamics.kinematics import Wrench, forward_kinematics, frame_pose, jacobian, wrench_torques
+from dynid.dynamics.kinematics import Wrench, wrench_torques
 from dynid.dynamics.motion_case import (
     MotionCase,
     body_inertias,
@@ -37,12 +37,6 @@ from dynid.dynamics.tree import robot_tree
 from dynid.errors import ModelError, NotPossibleError
 from dynid.robot import Joint, Robot
 from dynid.threads import over_samples
-
-__all__ = [
-    "check_motion", "coriolis", "forward_dynamics", "forward_kinematics", "frame_pose", "gravity", "inertia_matrix",
-    "inverse_dynamics", "jacobian", "kinetic_energy", "link_wrenches", "potential_energy", "regressor",
-    "regressor_blocks", "regressor_columns", "regressor_of_checked", "total_momentum", "wrench_torques",
-]
 
 
 def regressor(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, out: Array | None = None,

@@ -57,8 +57,7 @@ def rotations(quaternions: ArrayLike, named: str = "the quaternion of the base")
 
 
 def quaternions(rotation: ArrayLike) -> Array:
-    """Return unit quaternions (samples, 4), order x, y, z, w, of rotation matrices (samples, 3, 3),
-    continuous in time."""
+    """Return continuous unit quaternions x, y, z, w (samples, 4) of rotation matrices (samples, 3, 3)."""
     R = np.asarray(rotation, dtype=float)
     xx, yy, zz = R[:, 0, 0], R[:, 1, 1], R[:, 2, 2]
     squares = np.stack([1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz, 1 + xx + yy + zz], axis=1)

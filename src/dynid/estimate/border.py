@@ -72,8 +72,7 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
 
 
 def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:
-    """Return the directions that the constraints of the consistent set restrict at theta, for a barrier of the given
-    weight."""
+    """Return the directions that the constraints of the consistent set restrict at theta, for a barrier weight."""
     parts = [_constrained_directions(block, block.value(theta), weight) for block in consistency.blocks]
     rows = np.zeros((sum(len(strength) for _, strength in parts), len(theta)))
     at = 0

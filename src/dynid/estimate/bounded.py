@@ -65,8 +65,7 @@ def _active_set(r: Array, rho: Array, low: Array, high: Array, start: Array | No
 
 def _free_best(a: Array, rho: Array, low: Array, high: Array, x: Array, at_low: Bools,
                at_high: Bools) -> tuple[Array, Bools, Bools]:
-    """Return the least-squares solution over the free entries, and which entries are fixed at the lower and upper
-    bound."""
+    """Return the least-squares solution over the free entries, and masks of entries at the lower and upper bound."""
     x, at_low, at_high = x.copy(), at_low.copy(), at_high.copy()
     x[at_low], x[at_high] = low[at_low], high[at_high]
     while True:

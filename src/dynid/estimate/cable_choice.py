@@ -16,7 +16,7 @@ import numpy as np
 
 from dynid.errors import DynidError
 from dynid.estimate.block_cross_validation import BlockCrossValidation, cross_validate_blocks
-from dynid.estimate.choice import Choice, best_estimate, compare_left_out, default_candidates, fit_candidates
+from dynid.estimate.choice import Choice, choose, compare_left_out, default_candidates, fit_candidates
 from dynid.estimate.columns_left_out import Worth, worth_of_gains
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, identify
@@ -61,7 +61,8 @@ def identify_with_cables(problem: Problem, with_cables: Callable[[Sequence[int]]
         if found is not None:
             return found
     others, reasons = fit_candidates(problem, [name for name in names if name not in first], {}, fits)
-    return best_estimate(problem, {**fits, **others}, {**failures, **reasons}, names, {})
+    every = {**fits, **others}
+    return choose(problem, every, {}, {**failures, **reasons}, names).estimate_among(every)
 
 
 def is_contradicted(estimate: Estimate) -> bool:

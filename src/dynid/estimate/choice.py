@@ -1,5 +1,4 @@
-"""Method `auto`: the best method in cross-validation, or a physically consistent one that is not significantly
-worse."""
+"""Method `auto`: the best method in cross-validation, or a consistent one that is not significantly worse."""
 
 from __future__ import annotations
 
@@ -123,7 +122,7 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
         raise ModelError("method 'auto' needs the names of one or more other methods to choose from",
                          code="no-candidates")
     fits, failures = fit_candidates(problem, names, given)
-    return best_estimate(problem, fits, failures, names, given)
+    return choose(problem, fits, given, failures, names).estimate_among(fits)
 
 
 def fit_candidates(problem: Problem, names: Sequence[str], options: Mapping[str, Mapping[str, Any]],
@@ -141,12 +140,6 @@ def fit_candidates(problem: Problem, names: Sequence[str], options: Mapping[str,
                 raise
             failures[name] = str(error)
     return fits, failures
-
-
-def best_estimate(problem: Problem, fits: Mapping[str, Estimate], failures: Mapping[str, str], names: Sequence[str],
-                  options: Mapping[str, Mapping[str, Any]]) -> Estimate:
-    """Return the estimate of the chosen method, with the choice in its diagnostics; see `automatic`."""
-    return choose(problem, fits, options, failures, names).estimate_among(fits)
 
 
 def default_candidates(problem: Problem) -> tuple[str, ...]:
@@ -184,10 +177,11 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
     if not seen:
         first = preferred(fits)
         only = len(fits) == 1
-        reason = "no other method gave an estimate" if only and failed else "there is no other method for this model" \
-            if only else ("there are too few blocks of time for cross-validation, and this one is physically "
-                          "consistent") \
-            if first.startswith("pc-") else "there are too few blocks of time for cross-validation"
+        if only:
+            reason = "no other method gave an estimate" if failed else "there is no other method for this model"
+        else:
+            reason = "there are too few blocks of time for cross-validation" + (
+                ", and this one is physically consistent" if first.startswith("pc-") else "")
         return Choice(first, reason, tuple(MethodCandidate(name, failure=failed.get(name)) for name in names))
     compared_errors = {name: one.errors for name, one in seen.items()}
     if "iv" in seen:

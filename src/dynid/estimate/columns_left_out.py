@@ -50,8 +50,7 @@ class ColumnsLeftOut:
     @staticmethod
     def from_regression(regression: Regression, weights: Array, mixing: Array, low: Array, high: Array,
                         ridge: Array) -> ColumnsLeftOut:
-        """Return the columns of a regression with joint weights (dof,); mixing (base, k): the columns as
-        combinations."""
+        """Return the columns of a regression with joint weights (dof,); mixing (base, k): the combinations."""
         found = []
         for k, others in enumerate(regression.without_each()):
             if not regression.blocks[k].rows:
@@ -64,20 +63,15 @@ class ColumnsLeftOut:
             found.append(Columns(r, stacked.rho, tuple(tests), np.sum(r ** 2, axis=0)))
         return ColumnsLeftOut(tuple(found), low, high, ridge)
 
-    def fits(self, used: Bools, before: Sequence[Array] | None = None) -> list[Array]:
-        """Return the least-squares values (k,) of the used columns from the data without each block; zero for the
-        others.
-
-        before: earlier fits, whose active bounds are the first guess.
-        """
-        return [self._fit(block, used, None if before is None else before[b]) for b, block in enumerate(self.blocks)]
-
-    def _fit(self, block: Columns, used: Bools, before: Array | None) -> Array:
-        own = np.flatnonzero(used & (block.squares > 0))
-        tall, right = self._ridged(block, own)
-        values = np.zeros(len(used))
-        values[own] = _solved(tall, right, self.low[own], self.high[own], None if before is None else before[own])
-        return values
+    def fits(self, used: Bools) -> list[Array]:
+        """Return the least-squares values (k,) of the used columns without each block; zero for the others."""
+        found = []
+        for block in self.blocks:
+            own = np.flatnonzero(used & (block.squares > 0))
+            values = np.zeros(len(used))
+            values[own] = _solved(*self._ridged(block, own), self.low[own], self.high[own])
+            found.append(values)
+        return found
 
     def _ridged(self, block: Columns, own: Ints) -> tuple[Array, Array]:
         """Return the equations of some columns, extended by their ridge penalties, or by a minimal ridge if the data
@@ -136,8 +130,7 @@ class Reduced:
 
     @cached_property
     def errors(self) -> Array:
-        """Return E (rows, own + 1): for values x of the own columns, E (-x, 1) are the errors on the block, joint by
-        joint."""
+        """Return E (rows, own + 1): for values x of the own columns, E (-x, 1) are the errors on the block."""
         matrix, target = (np.concatenate(parts) for parts in zip(*self.block.tests, strict=True))
         gone = solve_triangular(self.upper, self.across)
         found = np.column_stack([matrix[:, self.own], target - matrix @ self.fixed])
@@ -150,17 +143,17 @@ class Reduced:
         pull = np.sqrt(np.maximum(self.whole.ridge[columns], _RIDGE_TRACE) * self.block.squares[columns])
         tall = np.vstack([self.inner[:, used], np.diag(pull)])
         right = np.concatenate([self.right, np.zeros(len(pull))])
-        x = _solved(tall, right, self.whole.low[columns], self.whole.high[columns], None)
+        x = _solved(tall, right, self.whole.low[columns], self.whole.high[columns])
         rows = np.cumsum([0, *(len(target) for _, target in self.block.tests)])[:-1]
         return np.asarray(np.add.reduceat((self.errors[:, -1] - self.errors[:, used] @ x) ** 2, rows))
 
 
-def _solved(r: Array, rho: Array, low: Array, high: Array, before: Array | None) -> Array:
+def _solved(r: Array, rho: Array, low: Array, high: Array) -> Array:
     """Return the least-squares solution, with bounds if the unbounded solution violates them."""
     free = np.asarray(np.linalg.lstsq(r, rho, rcond=1e-11)[0] if r.shape[1] else np.empty(0), dtype=float)
     if np.all((free >= low) & (free <= high)):
         return free
-    return bounded_least_squares(r, rho, low, high, free if before is None else before)
+    return bounded_least_squares(r, rho, low, high, free)
 
 
 @dataclass(frozen=True)
@@ -176,8 +169,7 @@ class Worth:
 
 
 def worth_of_gains(term: str, gains: Array, size: float, power: float) -> Worth:
-    """Return the error reduction by a term from its gains (blocks,) in squared error and the squared errors without
-    it."""
+    """Return the error reduction by a term from its gains (blocks,) and the squared errors without it."""
     size = max(size, EXACT_SHARE * max(power, 1e-300))
     error = 50.0 * float(gains.std(ddof=1)) * np.sqrt(len(gains)) / size
     return Worth(term, 100.0 * (1.0 - np.sqrt(max(1.0 - float(gains.sum()) / size, 0.0))), error)
@@ -207,7 +199,6 @@ def _together(blocks: Sequence[Block]) -> Block:
 
 
 def term_worth(left_out: ColumnsLeftOut, j: int, term: str, without: Array, with_: Array) -> Worth:
-    """Return the error reduction by a term on joint j from the squared errors (blocks, joints) without and with the
-    term."""
+    """Return the error reduction by a term on joint j from squared errors (blocks, joints) without and with it."""
     power = sum(float(block.tests[j][1] @ block.tests[j][1]) for block in left_out.blocks)
     return worth_of_gains(term, (without - with_).sum(axis=1), float(without[:, j].sum()), power)

@@ -188,24 +188,22 @@ def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tup
     return (rows, values) if len(values) else None
 
 
-@method("pc-ols", "ordinary least squares among physically consistent robots", gives={"theta"})
-def consistent_ordinary(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
-                        centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
-                        intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
-    """Return ordinary least squares over the consistent set, with equal weights (Sousa, eq. 3.58)."""
-    consistency = problem_consistency(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
-                                      intervals=intervals)
-    return consistent_estimate(problem, "pc-ols", None, consistency, fill_with)
+@method("pc-ols", "ordinary least squares among physically consistent robots", gives={"theta"},
+        options_of=[problem_consistency])
+def consistent_ordinary(problem: Problem, *, fill_with: Fill = "auto", **limits: Any) -> Estimate:
+    """Return ordinary least squares over the consistent set, with equal weights (Sousa, eq. 3.58).
+
+    limits: see `problem_consistency`.
+    """
+    return consistent_estimate(problem, "pc-ols", None, problem_consistency(problem, **limits), fill_with)
 
 
-@method("pc-wls", "weighted least squares among physically consistent robots", gives={"theta"})
-def consistent_weighted(problem: Problem, *, form: InertiaForm = "pseudo", margin: float = MARGIN, shapes: bool = False,
-                        centres: Mapping[str, Any] | None = None, masses: Sequence[Any] = (),
-                        intervals: Mapping[str, Any] | None = None, fill_with: Fill = "auto") -> Estimate:
+@method("pc-wls", "weighted least squares among physically consistent robots", gives={"theta"},
+        options_of=[problem_consistency])
+def consistent_weighted(problem: Problem, *, fill_with: Fill = "auto", **limits: Any) -> Estimate:
     """Return weighted least squares over the consistent set, with each joint weighted by the standard deviation of
-    its residual (Sousa, s. 4.5.3)."""
-    consistency = problem_consistency(problem, form=form, margin=margin, shapes=shapes, centres=centres, masses=masses,
-                                      intervals=intervals)
+    its residual (Sousa, s. 4.5.3). limits: see `problem_consistency`."""
+    consistency = problem_consistency(problem, **limits)
     return consistent_estimate(problem, "pc-wls", joint_weights(problem.regression), consistency, fill_with)
 
 
@@ -236,7 +234,7 @@ def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with
         if earlier.barrier is not None:
             measured = problem.regression.stack(weights, prior=False)
             barrier = earlier.barrier.times(misfit_unit(measured) / misfit_unit(earlier.measured))
-            matrix, rho = _rows(problem, measured, prior_rows(problem, weights, measured))
+            matrix, rho = standard_rows(problem, measured, prior_rows(problem, weights, measured))
             try:
                 theta = minimise(matrix, rho, barrier, earlier.theta, earlier.theta)
             except NotPossibleError:
@@ -344,7 +342,7 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
     of the noise. The criterion is "nominal", "central", or "none" if neither succeeds. The torques do not change.
     """
     nominal = _nominal(problem, consistency, fill_with)
-    matrix, rho = _rows(problem, stacked, prior)
+    matrix, rho = standard_rows(problem, stacked, prior)
     tolerance = _tolerance(best, noise_misfit, stacked)
     for source, matrices in (("nominal", None if nominal is None else nominal.matrices), ("central", None)):
         if source == "nominal" and matrices is None:
@@ -358,7 +356,7 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
     return consistency.with_known(best.theta), "none", None
 
 
-def _rows(problem: Problem, stacked: Stacked, prior: tuple[Array, Array] | None) -> tuple[Array, Array]:
+def standard_rows(problem: Problem, stacked: Stacked, prior: tuple[Array, Array] | None) -> tuple[Array, Array]:
     """Return matrix (k, parameters) and values (k,) of the equations for standard parameters, including prior rows."""
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     return (matrix, rho) if prior is None else (np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]]))

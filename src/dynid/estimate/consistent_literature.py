@@ -1,4 +1,4 @@
-"""Published constrained methods for comparison: pc-points, pc-sqp, pc-virtual, pc-logchol, pc-reduce, pc-box."""
+"""Published methods for comparison: pc-points, pc-sqp, pc-virtual, pc-logchol, pc-reduce, pc-box, extract."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from dynid.estimate.consistent import prior_rows, problem_consistency
 from dynid.estimate.covariance import LinearFit, diagnostics
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
-from dynid.estimate.problem import Problem, method
+from dynid.estimate.problem import Problem, find_method, method
 from dynid.estimate.uncertainty import OnDemand
+from dynid.extraction import BaseValues, ExtractionOptions, extract
+from dynid.extraction.searches import find_search
 from dynid.regression import BaseParameters, Stacked
 
 # weight of a known value's row relative to its torque, in a search without equality constraints
@@ -25,8 +27,7 @@ _KNOWN_VALUE_WEIGHT = 1e3
 
 
 def _estimate(name: str, fit: Callable[..., Fit], problem: Problem, **options: Any) -> Estimate:
-    """Return the estimate of a method by its function `fit`, with the weights of wls and the covariance of the
-    unconstrained estimate."""
+    """Return the estimate of a method by its function `fit`, with weights and covariance of wls."""
     weights = joint_weights(problem.regression)
     stacked = stack_enough(problem.regression, weights)
     solution = solve(problem.regression, stacked)
@@ -49,8 +50,7 @@ def _estimate(name: str, fit: Callable[..., Fit], problem: Problem, **options: A
 
 
 def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stacked]:
-    """Return base parameters and equations with one more row for every known value, for searches without equality
-    constraints."""
+    """Return base parameters and equations with one more row for every known value."""
     base, stacked = problem.base, problem.regression.stack(weights, prior=False)
     rows, values = prior_rows(problem, weights, stacked) or (np.empty((0, len(base.parameters))), np.empty(0))
     size = np.sqrt(float(np.sum(stacked.rho ** 2)) + stacked.rest)
@@ -155,3 +155,32 @@ def boxed(problem: Problem) -> Estimate:
     See Lomakin and Deutscher, s. VI.
     """
     return _estimate("pc-box", fit_box, problem)
+
+
+@method("extract", "base values of another method, all parameters by global search within bounds", gives={"theta"})
+def extracted(problem: Problem, *, of: str = "wls", bounds: str = "normal",
+              loss: Literal["full", "partial", "inertia"] = "full", form: Literal["exact", "penalty"] = "exact",
+              step: Literal["two", "one"] = "two", search: str = "annealing", nearest: bool = False, runs: int = 20,
+              evaluations: int = 20000, seed: int = 0) -> Estimate:
+    """Return the estimate of method `of`, completed by full parameters inside bounds with the same base values.
+
+    See Simionato, s. 2.3.
+
+    Args:
+        problem: the identification problem.
+        of: method that gives the base values.
+        bounds: "loose", "normal", "tight" or a bounds file.
+        loss, form, step, search, nearest, runs, evaluations, seed: as in `dynid.literature.ExtractionOptions`.
+    """
+    if of == "extract":
+        raise ModelError("method 'extract' needs the base values of another method; give of = 'wls' or similar")
+    first = find_method(of).function(problem)
+    stacked = problem.regression.stack(joint_weights(problem.regression)) if step == "one" else None
+    found = extract(BaseValues.from_estimate(first, stacked), bounds, ExtractionOptions(
+        loss=loss, form=form, step=step, search=find_search(search), nearest=nearest, runs=runs,
+        evaluations=evaluations, seed=seed))
+    facts = {key: value for key, value in found.to_dict().items() if key != "parameters"}
+    return replace(first, method="extract", values=first.base.matrix @ found.theta, theta=found.theta,
+                   diagnostics=first.diagnostics.with_facts({"consistent": found.feasible, "extraction": facts,
+                                                             "violations": [one.message for one in found.violations],
+                                                             "standard_errors": f"of the base values, by {of}"}))

@@ -24,7 +24,7 @@ from dynid.consistency.prior import (
     nominal_model,
 )
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.consistent import prior_rows, problem_consistency, unseen
+from dynid.estimate.consistent import prior_rows, problem_consistency, standard_rows, unseen
 from dynid.estimate.covariance import LinearFit, diagnostics, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.friction_regularisation import FrictionPenalty, friction_penalty
@@ -267,9 +267,7 @@ def _with(prior: Rows | None, rows: Array, values: Array) -> Rows:
 def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, stacked: Stacked,
                 prior: Rows | None, strength: float | None, near: Array | None = None) -> Iterable[PriorFit]:
     """Return the fits for all prior strengths, or for one. near (parameters,): solution of similar equations."""
-    matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
-    if prior is not None:
-        matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
+    matrix, rho = standard_rows(problem, stacked, prior)
     strengths = STRENGTHS if strength is None else (strength,)
     if metric == "entropic":
         return entropic_fits(consistency, matrix, rho, nominal, strengths, near)

@@ -15,9 +15,10 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate.choice import student_quantile
-from dynid.model import CoupledWrist, Model, Sign, chosen, joint_parameter, joint_unit
+from dynid.model import CoupledWrist, Model, Sign, chosen, joint_parameter
 from dynid.model.parameters import Parameter
 from dynid.model.term import Entries
+from dynid.model.terms import RATE, TORQUE
 from dynid.robot import Robot
 
 # Of all tests for couplings together: the quantile is that of Student's t at 1 - 0.05 / candidates (Bonferroni).
@@ -42,8 +43,7 @@ class Coupling:
         return f"Iam{self.b + 1}", f"Fvm{self.b + 1}", f"{'Fcm' if self.ratio > 0 else 'Fcn'}{self.b + 1}"
 
     def table(self, joints: Sequence[str], sign: Sign) -> dict[str, Any]:
-        """Return the coupling as a term table of a run file. joints: names of all joints. sign: smoothed sign, one
-        width per joint."""
+        """Return the coupling as a table of a run file. joints: all names. sign: smoothed, one width per joint."""
         return {"kind": CoupledWrist.kind, "joints": [joints[self.a], joints[self.b]], "ratio": self.ratio,
                 "sign": {"kind": sign.kind, "width": _narrower(sign, self.a, self.b).one_width}}
 
@@ -88,8 +88,8 @@ class NeighbourCouplings:
         return tuple(Coupling(a, b, ratio) for a, b in self.pairs(robot) for ratio in (1.0, -1.0))
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        units = (("kg m^2", "kg"), ("N m s/rad", "N s/m"), ("N m", "N"), ("N m", "N"))
-        return tuple(joint_parameter(robot, symbol, b, joint_unit(robot, b, *unit))
+        units = (("kg m^2", "kg"), RATE, TORQUE, TORQUE)
+        return tuple(joint_parameter(robot, symbol, b, unit)
                      for _, b in self.pairs(robot) for symbol, unit in zip(SYMBOLS, units, strict=True))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:

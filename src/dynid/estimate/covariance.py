@@ -21,7 +21,6 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
-from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.linear import Solution
 from dynid.estimate.motion_errors import MotionShift, motion_shift
@@ -33,6 +32,7 @@ from dynid.order_statistics import median
 from dynid.recording import Recording
 from dynid.regression import BaseParameters, Equations, Factor, Regression, fold
 from dynid.regression.autocorrelation import Correlation, correlation
+from dynid.regression.base import dry_columns
 from dynid.regression.derived import Selected
 
 FEWEST_BLOCKS = 5  # smallest number of blocks for a covariance
@@ -80,8 +80,7 @@ class ScoreNoise:
         return replace(self, middle=middle, motion=both)
 
     def notes(self, base: BaseParameters, covariance: Array) -> tuple[Note, ...]:
-        """Return notes on an estimate with this covariance (base, base), in which shape parameters follow base
-        parameters."""
+        """Return notes on an estimate with this covariance (base, base)."""
         if self.motion is None:
             return ()
         shift, std = np.abs(self.motion.shift[:len(base)]), np.sqrt(np.maximum(np.diag(covariance), 0.0))
@@ -156,8 +155,7 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
 
 
 def correlated_noise_matrix(regression: Regression, found: Correlation, weights: Array) -> Array:
-    """Return sum_j w_j^4 X_j' C_j X_j (base, base) with autocorrelated residuals, plus the noise that several equations
-    have in common."""
+    """Return sum_j w_j^4 X_j' C_j X_j (base, base) of autocorrelated residuals, plus common noise of equations."""
     middle = np.zeros((len(regression.base), len(regression.base)))
     for j, factor in enumerate(regression.factors):
         columns = found.columns[j]
@@ -271,8 +269,7 @@ def naive_noise_matrix(regression: Regression, solution: Solution, weights: Arra
 
 def naive_covariance(regression: Regression, solution: Solution, weights: Array,
                      variances: Sequence[float] | None = None) -> Array:
-    """Return the covariance for independent rows (Janot, Vandanjon, Gautier, eq. 16-18, with separate noise of each
-    joint)."""
+    """Return the covariance for independent rows (Janot, Vandanjon, Gautier, eq. 16-18, for each joint)."""
     return solution.inverse @ naive_noise_matrix(regression, solution, weights, variances) @ solution.inverse
 
 

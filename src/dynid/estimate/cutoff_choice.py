@@ -32,7 +32,6 @@ from dynid.datasets import Dataset
 from dynid.errors import NotPossibleError
 from dynid.estimate.cutoff_folds import CutoffFolds
 from dynid.estimate.linear import joint_weights, solve
-from dynid.estimate.problem import KnownValues
 from dynid.model import LinearModel, complete
 from dynid.order_statistics import median
 from dynid.output_fields import output_fields
@@ -42,6 +41,7 @@ from dynid.recording import Recording, Samples
 from dynid.recording.preparation import Preparation
 from dynid.recording.sample_preparation import prepare
 from dynid.regression import Regression
+from dynid.regression.known import KnownValues
 
 TIMES_MOTION_BAND = 2.5  # of the yardstick, by the band with 99 % of the velocity's power: accelerations reach higher
 LOWEST_YARDSTICK_HZ = 4.0  # lower bound for slow motion, because friction torques change faster than the motion

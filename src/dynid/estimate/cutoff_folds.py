@@ -13,10 +13,9 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.estimate.problem import KnownValues, Problem
+from dynid.estimate.problem import Problem
 from dynid.floating.whole_body import identifiable_parameters
 from dynid.model import LinearModel, robot_model
-from dynid.model.fixed_inertias import fixed_inertia_values
 from dynid.recording import Recording, Samples
 from dynid.recording.excerpts import moving_excerpt
 from dynid.recording.preparation import Preparation
@@ -29,7 +28,7 @@ from dynid.recording.sample_preparation import Gridded, on_grid, prepare, prepar
 from dynid.regression import BaseParameters, Regression, base_parameters, fold, prepared_equations
 from dynid.regression.derived import CachedEquations, Derived
 from dynid.regression.equations import UNIT, Piece, Rows, inner_cuts
-from dynid.regression.known import Prior, check_known
+from dynid.regression.known import KnownValues, Prior, with_known
 
 _CUTOFF_BLOCKS = 8  # blocks of time in all logs together
 _SUFFICIENT_RATE = 1000.0  # Hz: sufficient rate, far above the cut-offs that are tried
@@ -67,18 +66,13 @@ class CutoffFolds:
     @staticmethod
     def from_recordings(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
                         known: KnownValues | None = None) -> CutoffFolds:
-        """Return the compressed data of recordings for the base parameters of a model; known: known parameter
-        values."""
+        """Return the compressed data of recordings for a model; known: known parameter values."""
         base = identifiable_parameters(model, recordings)
         if base is None:
             silent = [j for j in range(model.dof) if all(log.joints and log.joints[j] in log.unmeasured
                                                          for log in recordings)]
             base = base_parameters(model, unmeasured=silent)
-        held = fixed_inertia_values(model)
-        facts = check_known(base, {**held, **(known or {})})
-        base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
-        prior = Prior.from_known(base, {name: one for name, one in facts.items() if one.std > 0.0})
-        return _folds(model, base, prior, recordings, settings)
+        return _folds(model, *with_known(model, base, known), recordings, settings)
 
     @staticmethod
     def like(problem: Problem) -> CutoffFolds:

@@ -1,11 +1,11 @@
-"""Methods didim and pc-didim (direct and inverse dynamic identification models), and derivatives of simulated
-torques."""
+"""Methods didim and pc-didim (direct and inverse dynamic models), and derivatives of simulated torques."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,18 +13,8 @@ from dynid.arrays import Array, Bools
 from dynid.consistency import fit
 from dynid.consistency.consistency import InertiaForm
 from dynid.errors import NotPossibleError
-from dynid.estimate.closed_loop import (
-    Loop,
-    LoopOptions,
-    SimulatedRun,
-    Start,
-    at_samples,
-    closed_loop_facts,
-    first_run,
-    make_loop,
-    regular_parameters,
-)
-from dynid.estimate.closed_loop.loop import LawOf, Log
+from dynid.estimate.closed_loop.loop import LawOf, Log, Loop, SimulatedRun, at_samples, closed_loop_facts, make_loop
+from dynid.estimate.closed_loop.start import LoopOptions, Start, first_run, regular_parameters
 from dynid.estimate.consistent import problem_consistency
 from dynid.estimate.covariance import LinearFit, ScoreNoise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
@@ -39,7 +29,7 @@ from dynid.recording import Samples
 from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import Regression, Stacked, TorqueEquations, fold
 from dynid.regression.equations import Layout
-from dynid.simulation import Controller, Simulation, simulate, simulate_many
+from dynid.simulation import Simulation, simulate, simulate_many
 
 _STEP_SHARES = (1.0, 0.5, 0.25, 0.1, 0.03)  # shares of a step that are tried
 _NO_WORSE = 1.01  # largest squared torque error of a step, relative to the previous one
@@ -50,10 +40,9 @@ _STEP_REDUCTIONS = (1.0, 0.1, 0.01)  # of a finite-difference step, tried until 
 
 
 @method("didim", "torques of the simulated closed loop fitted to the measured ones",
-        needs={"data", "exact", "rigid", "torques"})
+        needs={"data", "exact", "rigid", "torques"}, options_of=[LoopOptions])
 def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005, max_iterations: int = 20,
-                   step: float | None = None, controller: Controller | None = None,
-                   transient: float | None = None) -> Estimate:
+                   **loop: Any) -> Estimate:
     """Return the DIDIM estimate: least squares of the measured torques on the regressor of the simulated motion.
 
     See Ardiani, app. D. Measured positions do not enter the regressor. Plain iterations converge slowly in a soft loop
@@ -61,15 +50,14 @@ def direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: flo
     point (`torque_slopes`). The standard errors include these derivatives. Options and stop rule are those of `iv`. The
     simulated loop must be that of the robot.
     """
-    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _estimate(problem, "didim", options, lambda regression, stacked: Values(solve(regression, stacked).beta))
 
 
 @method("pc-didim", "didim among physically consistent robots", needs={"data", "exact", "rigid", "torques"},
-        gives={"theta"})
+        gives={"theta"}, options_of=[LoopOptions])
 def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tolerance: float = 0.005,
-                              max_iterations: int = 20, step: float | None = None, controller: Controller | None = None,
-                              transient: float | None = None, form: InertiaForm = "pseudo") -> Estimate:
+                              max_iterations: int = 20, form: InertiaForm = "pseudo", **loop: Any) -> Estimate:
     """Return the DIDIM estimate with each least-squares step constrained to the consistent set (Ardiani, app. D)."""
     consistency = problem_consistency(problem, form=form)
 
@@ -77,7 +65,7 @@ def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tol
         best = fit(consistency, problem.base, stacked)
         return Values(best.beta, best.theta)
 
-    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _estimate(problem, "pc-didim", options, constrained)
 
 
@@ -119,8 +107,7 @@ class SimulatedEquations:
 
 @dataclass(frozen=True, eq=False)
 class DirectSolution:
-    """Solution of one iteration: its equations, the torque derivatives, and the least-squares solution of the
-    equations."""
+    """Solution of one iteration: its equations, the torque derivatives, and the least-squares solution."""
 
     equations: SimulatedEquations
     slopes: Array | None
@@ -260,8 +247,7 @@ def _noise(problem: Problem, equations: SimulatedEquations, solution: Solution) 
 
 
 def _covariance(solution: Solution, found: ScoreNoise, slopes: Array) -> Array:
-    """Return the covariance M^-1 C M^-T (base, base) with C of least squares on the simulated motion and M of
-    `torque_slopes`."""
+    """Return the covariance M^-1 C M^-T (base, base) with C of least squares and M of `torque_slopes`."""
     kept = np.flatnonzero(solution.excited)
     back = np.zeros_like(slopes)
     back[np.ix_(kept, kept)] = np.linalg.inv(slopes[np.ix_(kept, kept)])
@@ -354,8 +340,7 @@ def _slopes(problem: Problem, loop: Loop, log: Log, law_of: LawOf, theta: Array,
 
 
 def _many(loop: Loop, log: Log, law_of: LawOf, thetas: Array, threads: int | None) -> list[Simulation]:
-    """Simulate the closed loop of a log for each parameter vector in thetas (many, parameters), with its own control
-    law and reference."""
+    """Simulate the closed loop of a log for each row of thetas (many, parameters), with its own law and reference."""
     laws = [law_of(theta) for theta in thetas]
     if not log.from_positions:
         return simulate_many(loop.model, thetas, laws, log.reference, step=loop.step, threads=threads)

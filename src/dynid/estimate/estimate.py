@@ -114,8 +114,7 @@ class Estimate:
 
     @property
     def relative_std(self) -> Array:
-        """Relative standard error in percent of the value (base,) (Janot, Vandanjon, Gautier, eq. 19); infinite for
-        zero values."""
+        """Standard errors (base,), percent of the values (Janot et al., eq. 19); infinite for zero values."""
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * self.std / np.where(size > 0, size, 1.0), np.inf)
 
@@ -129,8 +128,7 @@ class Estimate:
 
     @property
     def poorly_determined(self) -> Bools:
-        """Which base parameters (base,) are identified, but with a larger relative standard error than
-        `WELL_DETERMINED`."""
+        """Which base parameters (base,) are identified, but not well determined."""
         return np.asarray(self.identified & ~self.well_determined, dtype=np.bool_)
 
     def conf_int(self, level: float = 0.95) -> Array:
@@ -145,8 +143,7 @@ class Estimate:
 
     @property
     def full(self) -> Array:
-        """Full parameter vector (parameters,) with the same torques: `theta`, or base and known values with zeros
-        elsewhere."""
+        """Full parameter vector (parameters,) with the same torques: `theta`, or base and known values and zeros."""
         return self.base.expand(self.values) if self.theta is None else self.theta
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
@@ -177,8 +174,7 @@ class Estimate:
         return found
 
     def with_covariance(self, covariance: Array, **changes: Any) -> Estimate:
-        """Return a copy of the estimate with another covariance (base, base). changes: other fields of its
-        `Uncertainty`."""
+        """Return the estimate with another covariance (base, base). changes: other fields of its `Uncertainty`."""
         return replace(self, uncertainty_of=self.uncertainty_of.then(
             lambda found: replace(found, covariance=covariance, **changes)))
 

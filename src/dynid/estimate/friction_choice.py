@@ -40,7 +40,7 @@ from dynid.estimate.friction_parts import SMALLEST_RIDGE, Part
 from dynid.estimate.linear import joint_weights
 from dynid.estimate.offset_regularisation import offset_ridge, one_way_joints
 from dynid.estimate.passive_friction import falling_joints, passive_joints
-from dynid.estimate.problem import KnownValues, Problem
+from dynid.estimate.problem import Problem
 from dynid.model import (
     FrictionCurve,
     LoadFriction,
@@ -56,6 +56,7 @@ from dynid.model.load_friction import LARGEST
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.regression.equations import unmeasured_joints
+from dynid.regression.known import KnownValues
 
 BLOCKS = 8  # contiguous blocks of time, excluded in turn
 FEWEST_BLOCKS = 4  # smallest number of blocks with rows for a comparison

@@ -74,8 +74,7 @@ def friction_penalty(problem: Problem, stacked: Stacked, bodies: Mapping[str, Ar
 
 
 def _off(errors: NominalErrors, pulled: Bools) -> Array:
-    """Return the estimated RMS error (parameters,) of nominal friction values; zero for parameters that are not
-    regularised."""
+    """Return the estimated RMS error (parameters,) of nominal friction; zero for other parameters."""
     square = sum((variance * np.sum(group.half ** 2, axis=1)
                   for variance, group in zip(errors.variances, errors.groups, strict=True)), np.zeros(len(pulled)))
     return np.where(pulled, np.sqrt(square), 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,38 +13,14 @@ from dynid.arrays import Array
 from dynid.consistency import Consistency, fit
 from dynid.consistency.consistency import InertiaForm
 from dynid.errors import DynidError, ModelError, NotPossibleError, RecordingError
-from dynid.estimate.closed_loop import (
-    AnyStart,
-    Loop,
-    LoopOptions,
-    SimulatedRun,
-    at_samples,
-    closed_loop_facts,
-    first_run,
-    make_loop,
-    tracking,
-)
+from dynid.estimate.closed_loop.loop import Loop, SimulatedRun, at_samples, closed_loop_facts, make_loop, tracking
+from dynid.estimate.closed_loop.start import AnyStart, LoopOptions, first_run
 from dynid.estimate.consistent import filled, problem_consistency
 from dynid.estimate.estimate import Diagnostics, Estimate
-from dynid.estimate.instruments import (
-    WINDOW,
-    Instrumented,
-    LowRate,
-    Measured,
-    Projected,
-    at_low_rate,
-    filtered_references,
-    instrument_shift,
-    low_rate,
-    low_rate_scale,
-    plain_references,
-    project,
-    soften,
-    spectral_covariance,
-    spectral_freedom,
-    taper,
-    with_joint_deflection,
-)
+from dynid.estimate.instruments import projection
+from dynid.estimate.instruments.equations import WINDOW, Instrumented, Measured, soften, taper
+from dynid.estimate.instruments.projection import LowRate, Projected
+from dynid.estimate.instruments.transfer import filtered_references, plain_references, with_joint_deflection
 from dynid.estimate.iteration import Past, Settled, Solved, Values, iterate, step_motion
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.least_squares import weighted_least_squares
@@ -55,7 +31,6 @@ from dynid.findings import Note
 from dynid.model import FlexibleModel
 from dynid.recording import Samples
 from dynid.regression import fold
-from dynid.simulation import Controller
 
 Source = Literal["simulation", "transfer", "reference"]
 Solver = Callable[[Projected], Values]
@@ -66,10 +41,10 @@ _NEAREST = Note("simulated-consistent",
                 "used")
 
 
-@method("iv", "instrumental variables from the simulated closed loop", needs={"data", "exact", "torques"})
+@method("iv", "instrumental variables from the simulated closed loop", needs={"data", "exact", "torques"},
+        options_of=[LoopOptions])
 def instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: AnyStart = "auto",
-                           tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
-                           controller: Controller | None = None, transient: float | None = None) -> Estimate:
+                           tolerance: float = 0.005, max_iterations: int = 15, **loop: Any) -> Estimate:
     """Return the estimate by instrumental variables from the simulated closed loop.
 
     See Janot, Vandanjon, Gautier, s. 3. The estimate is unbiased for any filter.
@@ -86,20 +61,17 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
         tolerance: relative change of the torques between two iterations at which they stop. In addition no parameter
             may change by more than a tenth of its standard error.
         max_iterations: largest number of iterations.
-        step: integration step of the simulation, s.
-        controller: the control law; by default that of the problem.
-        transient: time dropped at the start of each log, s; by default the settling time.
+        loop: step, controller and transient of the simulated loop, see `LoopOptions`.
     """
-    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _estimate(problem, "iv", instruments, options, lambda projected: Values(projected.solution()))
 
 
 @method("pc-iv", "instrumental variables among physically consistent robots",
-        needs={"data", "exact", "torques"}, gives={"theta"})
+        needs={"data", "exact", "torques"}, gives={"theta"}, options_of=[LoopOptions])
 def consistent_instrumental_variables(problem: Problem, *, instruments: Source = "simulation", start: AnyStart = "auto",
-                                      tolerance: float = 0.005, max_iterations: int = 15, step: float | None = None,
-                                      controller: Controller | None = None, transient: float | None = None,
-                                      form: InertiaForm = "pseudo") -> Estimate:
+                                      tolerance: float = 0.005, max_iterations: int = 15, form: InertiaForm = "pseudo",
+                                      **loop: Any) -> Estimate:
     """Return the estimate by instrumental variables inside the consistent set.
 
     Each iteration minimises the projected criterion by a cone programme (Ardiani, s. 2.3, eq. 2.9).
@@ -110,7 +82,7 @@ def consistent_instrumental_variables(problem: Problem, *, instruments: Source =
         theta = _inside(problem, consistency, projected)
         return Values(problem.base.matrix @ theta, theta)
 
-    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _estimate(problem, "pc-iv", instruments, options, constrained)
 
 
@@ -173,13 +145,12 @@ class Instrumental:
         dropped = options.dropped(loop.settling)
         return Instrumental(name, problem, source, loop, options, solver,
                             Measured(problem.model, problem.base, problem.data),
-                            Measured(problem.model, problem.base, at_low_rate(problem.data)),
+                            Measured(problem.model, problem.base, projection.at_low_rate(problem.data)),
                             tuple(taper(log.samples, dropped) for log in loop.logs))
 
     @property
     def tolerance(self) -> float:
-        """Tolerance of the iterations; it is infinite for instruments from references, which do not depend on the
-        estimate."""
+        """Tolerance of the iterations; infinite for instruments that do not depend on the estimate."""
         return self.options.tolerance if self.source == "simulation" else np.inf
 
     def start(self) -> InstrumentalState:
@@ -195,18 +166,19 @@ class Instrumental:
         moving = self._moving(state) if past.may_select_rows else state.moving
         tapers = tuple(ends * rows for ends, rows in zip(self.tapers, moving, strict=True))
         regression = fold(Instrumented(self.measured, state.motions, tapers), blocks=1, threads=self.problem.threads)
-        left = partial(low_rate, Instrumented(self.low, state.motions, tapers), scale=low_rate_scale(self.problem.data))
+        left = partial(projection.low_rate, Instrumented(self.low, state.motions, tapers),
+                       scale=projection.low_rate_scale(self.problem.data))
         weights, rows = state.weights, sum(self.problem.regression.rows)
         if weights is None:  # the first weights need a first estimate
-            plain = project(regression, np.ones(regression.dof), rows)
+            plain = projection.project(regression, np.ones(regression.dof), rows)
             weights = left(self.solver(plain).beta).weights()
-        projected = project(regression, weights, rows)
+        projected = projection.project(regression, weights, rows)
         found, change, move = self.solver(projected), np.inf, np.zeros(len(self.problem.base))
         if past.last is not None:
             change, move = projected.change(found.beta, past.last.beta), found.beta - past.last.beta
             found = past.damped(found, change)
         low = left(found.beta)
-        covariance = spectral_covariance(projected, low, weights) if change <= self.tolerance else None
+        covariance = projection.spectral_covariance(projected, low, weights) if change <= self.tolerance else None
         seen = Iteration(found.beta, self.problem.regression.relative_errors(found.beta),
                          simulated_relative_error=low.relative_error,
                          motion=step_motion(self.loop.logs, state.motions, self.options.dropped(self.loop.settling),
@@ -226,8 +198,8 @@ class Instrumental:
         if unseen is None:
             return np.zeros((len(beta), len(beta)))
         tapers = tuple(ends * rows for ends, rows in zip(self.tapers, detail.moving, strict=True))
-        shift = instrument_shift(Instrumented(self.measured, end.state.motions, tapers), detail.projected, unseen,
-                                 beta, detail.weights)
+        shift = projection.instrument_shift(Instrumented(self.measured, end.state.motions, tapers), detail.projected,
+                                            unseen, beta, detail.weights)
         return np.outer(shift, shift)
 
     def _motions(self, run: SimulatedRun) -> tuple[Samples, ...]:
@@ -363,7 +335,7 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
         problem.regression, values.beta, rank=len(detail.projected.kept), condition=detail.projected.condition,
         weights=detail.weights.tolist(), simulated_relative_error=detail.low.relative_error, instruments=source,
         residual_std_per_joint=detail.low.residual_std.tolist(), **facts)
-    freedom = spectral_freedom(detail.projected, detail.low, detail.weights)
+    freedom = projection.spectral_freedom(detail.projected, detail.low, detail.weights)
     known = OnDemand.known(Uncertainty(end.covariance, "instruments", freedom)).then(
         lambda stated: replace(stated, covariance=end.covariance + procedure.shift(end)))
     return Estimate(name, problem.model, problem.base, values.beta, identified, known, values.theta, diagnostics=fitted,

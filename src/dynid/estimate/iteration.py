@@ -60,8 +60,7 @@ class Past:
 
     @property
     def may_select_rows(self) -> bool:
-        """Whether the set of valid rows may still change: near convergence a row that enters and leaves would cause
-        oscillation."""
+        """Whether the set of valid rows may still change; near convergence, changes would cause oscillation."""
         return self.step > 1.0
 
     def damped(self, new: Values, change: float) -> Values:
@@ -171,8 +170,7 @@ def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iteration
 
 
 def step_size(move: Array, covariance: Array) -> float:
-    """Return the largest change (base,) of an iteration, in standard errors of the same iteration's covariance
-    (base, base)."""
+    """Return the largest entry of a change (base,), in standard errors of a covariance (base, base)."""
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     live = (move != 0.0) & (deviation > 0.0)
     return float(np.max(np.abs(move[live]) / deviation[live], initial=0.0))
@@ -270,8 +268,7 @@ def _compared(first: Samples, q: Array, measured: Sequence[Sequence[Array]], sim
 
 
 def _shares(measured: Sequence[Array], simulated: Sequence[Array], *, centred: bool = False) -> Array:
-    """Return 100 |measured - simulated| / |measured| of each joint (dof,) over all logs, about the mean if centred;
-    nan if nothing was measured."""
+    """Return 100 |measured - simulated| / |measured| of each joint (dof,), about the mean if centred; nan for zeros."""
     miss = np.sum([np.sum((a - b) ** 2, axis=0) for a, b in zip(measured, simulated, strict=True)], axis=0)
     size = np.sum([np.sum((a - a.mean(axis=0)) ** 2 if centred else a ** 2, axis=0) for a in measured], axis=0)
     return np.where(size > 0, 100.0 * np.sqrt(miss / np.where(size > 0, size, 1.0)), np.nan)

@@ -84,8 +84,7 @@ class FilterOptions:
 
 @dataclass(frozen=True, eq=False)
 class FilterNoise:
-    """Standard deviations of the noise: of measured positions (dof,), rad or m, and of input torques
-    (dof,), N m or N."""
+    """Standard deviations (dof,) of the noise of measured positions, rad or m, and of input torques, N m or N."""
 
     position: Array
     torque: Array
@@ -101,8 +100,7 @@ class Gaussian:
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """One interval between rows: the torque (dof,) that acts for `period` seconds, and the position (dof,)
-    measured at its end."""
+    """One interval between rows: the torque (dof,) during `period` seconds, and the position (dof,) at its end."""
 
     torque: Array
     position: Array
@@ -134,8 +132,7 @@ class Dynamics:
         return self._columns(0.5 * (moving[:points] + moving[points:])), self._columns(units)
 
     def _columns(self, regressor: Array) -> Array:
-        """Return the base columns of regressors (..., n, parameters), and the torque of known parameters if there are
-        any."""
+        """Return the base columns of regressors (..., n, parameters), and the torque of known parameters."""
         base = regressor[..., self.columns]
         return np.concatenate([base, (regressor @ self.known)[..., None]], axis=-1) if self.known.any() else base
 
@@ -207,8 +204,7 @@ def _unscented_step(
 
 
 def _process_noise(states: int, speed: Array, h: float) -> Array:
-    """Return the effect (states, dof) of torque noise on the state during h seconds. speed (dof, dof): the effect on
-    the velocities."""
+    """Return the effect (states, dof) of torque noise on the state in h seconds. speed (dof, dof): on velocities."""
     n = len(speed)
     out = np.zeros((states, n))
     out[n:2 * n] = speed
@@ -346,8 +342,7 @@ def _estimate(problem: Problem, name: str, step: Step, options: FilterOptions) -
 
 
 def _slow_power(innovation: Array) -> float:
-    """Return the power of one joint's innovations (rows,) at the lowest frequencies, or their overall power if it is
-    larger."""
+    """Return the power of one joint's innovations (rows,) at the lowest frequencies, or overall if that is larger."""
     c = autocovariance(innovation, np.ones(len(innovation), dtype=bool))
     return float(max(c[0], c[0] + 2.0 * c[1:].sum()))
 

@@ -41,8 +41,7 @@ def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: flo
 
 def likelihood_fit(problem: Problem, solution: Solution, regression: Regression, spread: Array,
                    **more: Any) -> LinearFit:
-    """Return the fit of a solution of whitened equations, with its noise. spread: covariance S (dof, dof) of the
-    joints' residuals."""
+    """Return the fit of whitened equations, with its noise. spread: covariance S (dof, dof) of the residuals."""
     ones, deviations, rows = np.ones(problem.regression.dof), np.sqrt(np.diag(spread)), regression.rows[0]
     log_likelihood = -0.5 * (rows * np.linalg.slogdet(2.0 * np.pi * spread).logabsdet
                              + regression.misfits(solution.beta).sum())

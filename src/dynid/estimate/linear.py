@@ -129,8 +129,7 @@ def joint_weights(regression: Regression) -> Array:
 
 def _own_misfit(factor: Factor) -> tuple[float, int]:
     """Return the residual sum of squares of a joint's torque on its own columns, and the number of independent columns.
-    The last entry of the triangular factor is valid only for full column rank: rounding in a dependent column can
-    absorb part of the torque."""
+    The sum is the squared last entry of the triangular factor only if the columns are independent."""
     columns = factor.r[:, :-1]
     size = np.linalg.norm(columns, axis=0)
     if np.all(size > 0) and is_full_rank(columns[:-1] / size, _NOT_EXCITED):

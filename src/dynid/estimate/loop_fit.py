@@ -33,8 +33,7 @@ _MAX_POLE_MISFIT = 0.95
 
 @dataclass(frozen=True)
 class LoopFit:
-    """Transfer function H(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1) of one joint (Ardiani, eq. 3.5-3.6), fitted by output
-    error."""
+    """Transfer function H(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1) of a joint, by output error (Ardiani, eq. 3.5-3.6)."""
 
     joint: str
     a2: float
@@ -161,9 +160,8 @@ class ControllerFit:
         return Cascade(self.kp / self.kd, self.kd, feedforward=bool(np.median(self.follow) > 0.5))
 
     def pole_ratio(self, controller: Controller) -> Array | None:
-        """Return the natural frequency of the log divided by that of a controller with these inertias (loops,),
-        usually 0.8 to 1.2 (Janot, Vandanjon, Gautier, eq. 47); nan if the log does not determine it, None for a law
-        without poles."""
+        """Return the natural frequency of the log divided by that of a controller with these inertias (loops,), usually
+        0.8 to 1.2 (Janot, Vandanjon, Gautier, eq. 47); nan if undetermined, None for a law without poles."""
         gains = control_law(controller).tuned(self.inertias).gains(len(self.inertias))
         if gains is None or np.any(gains.kp <= 0):
             return None
@@ -173,8 +171,7 @@ class ControllerFit:
 
     @output_fields(LoopFit, pole_ratio=float | None, kp=float | None, kd=float | None, feedforward=float | None)
     def to_dict(self, controller: Controller | None = None) -> list[dict[str, Any]]:
-        """Return the fit as plain data for JSON, one entry per joint; controller: the given law, for the ratio of
-        poles."""
+        """Return the fit as plain data for JSON, one entry per joint; controller: law for the ratio of poles."""
         ratio = None if controller is None else self.pole_ratio(controller)
         ratios = [None] * len(self.loops) if ratio is None else [float(x) if np.isfinite(x) else None for x in ratio]
         return [{**loop.to_dict(), "pole_ratio": one, "kp": float(kp) if loop.seen else None,

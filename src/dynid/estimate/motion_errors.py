@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.arrays import Array
-from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution
 from dynid.estimate.problem import Problem, equation_counts
@@ -37,6 +36,7 @@ from dynid.recording import Recording, Samples
 from dynid.recording.excerpts import filterable_excerpt
 from dynid.recording.sample_preparation import filtered_again
 from dynid.regression import prepared_equations
+from dynid.regression.base import dry_columns
 from dynid.regression.equations import Rows, piece_entries
 from dynid.regression.residual_series import PIECE
 from dynid.signals import at_times
@@ -201,8 +201,7 @@ def _coherent(series: Array, other: Array) -> Array:
 
 
 def _near(spectra: NDArray[Any]) -> NDArray[Any]:
-    """Return the mean over neighbouring frequencies of spectra (frequencies, joints), which may be fewer than the
-    window."""
+    """Return the mean over neighbouring frequencies of spectra (frequencies, joints)."""
     window = np.full(2 * SPECTRUM_NEIGHBOURS + 1, 1.0 / (2 * SPECTRUM_NEIGHBOURS + 1))
     return np.column_stack([np.convolve(one, window)[SPECTRUM_NEIGHBOURS:SPECTRUM_NEIGHBOURS + len(one)]
                             for one in spectra.T])
@@ -277,8 +276,7 @@ def _columns(torques: Array, rows: slice) -> Array:
 
 
 def _shift(normal: Array, noise: Array, unseen: Array, solution: Solution) -> Array:
-    """Return the bias of the parameters (base,) by position noise and unseen motion; normal: H, noise: M, see the
-    module."""
+    """Return the bias of the parameters (base,) by position noise and unseen motion, from H (normal) and M (noise)."""
     kept = solution.excited & (np.diag(normal) > 0.0)
     scale = np.sqrt(np.diag(normal)[kept])
     values, vectors = np.linalg.eigh(normal[np.ix_(kept, kept)] / np.outer(scale, scale))

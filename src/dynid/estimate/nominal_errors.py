@@ -79,8 +79,7 @@ class NominalErrors:
         return found
 
     def wrong_by(self, scale: Array) -> float:
-        """Return the RMS of the likely relative error of the nominal values over their scale (parameters,); zero if
-        none has a scale."""
+        """Return the RMS of the likely relative error of the nominal values over their scale (parameters,), or zero."""
         square, there = np.zeros(len(scale)), scale > 0.0
         for share, group in zip(self.shares, self.groups, strict=True):
             square += share ** 2 * np.sum(group.half ** 2, axis=1)
@@ -131,8 +130,7 @@ def _by_scale(places: Ints, scale: Array, kind: str) -> ErrorGroup:
 
 
 def _affine_moves(pseudo: Array) -> Array:
-    """Return the derivatives (10, 12) of a body's ten parameters by the entries of an affine map of its mass
-    distribution."""
+    """Return the derivatives (10, 12) of a body's ten parameters by the entries of an affine map of its mass."""
     size = np.sqrt(np.trace(pseudo[:3, :3]) / pseudo[3, 3])
     units = np.array([size, size, size, 1.0])
     moves = []
@@ -176,8 +174,7 @@ def _variances(kinds: Sequence[str], halves: Sequence[Array], score: Array, nois
 
 
 def _weights(half: Array, score: Array, rest: Array, prior: Array) -> Array:
-    """Return posterior probabilities (grid,) of relative errors w given a score (b,) ~ N(0, rest + w^2 half half') and
-    a prior (grid,)."""
+    """Return posterior probabilities (grid,) of relative errors w, for a score (b,) ~ N(0, rest + w^2 half half')."""
     whitened = _whitened(rest, np.column_stack([half, score]))
     left, singular = _left_singular(whitened[:, :-1])
     seen = (left.T @ whitened[:, -1]) ** 2

@@ -64,8 +64,7 @@ def offset_ridge(problem: Problem, beta: Array, ridge: Array, offsets: Ints) -> 
 
 def _likely_share(matrix: Array, target: Array) -> float:
     """Return an estimate of the standard deviation of x, for target = matrix x + noise of unit variance: the geometric
-    mean of the candidates, weighted by evidence. The most likely value is not used, because for few joints it could be
-    zero."""
+    mean of the candidates, weighted by evidence. The most likely value could be zero for few joints."""
     left, singular, _ = np.linalg.svd(matrix)
     variance = 1.0 + (SHARES_OF_TORQUE[:, None] * singular) ** 2
     evidence = -0.5 * np.sum(np.log(variance) + (left.T @ target) ** 2 / variance, axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -14,10 +14,10 @@ from dynid.errors import ModelError
 _TYPE_WORDS = {float: "a number", int: "a whole number", str: "a word", bool: "true or false", type(None): "nothing"}
 
 
-def check_options(method: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Raise an error if an option of a method has another type than in the signature of its function."""
+def check_options(method: str, functions: Sequence[Callable[..., Any]], options: Mapping[str, Any]) -> None:
+    """Raise an error if an option of a method has another type than in the signatures of its functions."""
     try:
-        hints = get_type_hints(function)
+        hints = {name: hint for function in functions for name, hint in get_type_hints(function).items()}
     except (NameError, TypeError):  # a custom method with types that are not available at run time
         return
     for name, value in options.items():

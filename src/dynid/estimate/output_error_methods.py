@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.closed_loop import Log, Loop, LoopOptions, at_samples, closed_loop_facts, make_loop, tracking
+from dynid.estimate.closed_loop.loop import Log, Loop, at_samples, closed_loop_facts, make_loop, tracking
+from dynid.estimate.closed_loop.start import LoopOptions
 from dynid.estimate.direct import direct_inverse
 from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.instrumental import instrumental_variables
@@ -22,7 +23,7 @@ from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.recording.decimate import decimate_columns
 from dynid.regression.autocorrelation import autocovariance
-from dynid.simulation import Controller, Simulation, simulate, simulate_many
+from dynid.simulation import Simulation, simulate, simulate_many
 
 Start = Literal["iv", "didim", "wls", "nominal"]
 Output = Literal["position", "torque"]
@@ -31,29 +32,27 @@ _MAX_STEP_REDUCTIONS = 12  # attempts with a shorter step before an iteration en
 
 
 @method("cloe", "output error in closed loop: simulated positions fitted to the measured ones",
-        needs={"data", "exact", "rigid", "torques"})
+        needs={"data", "exact", "rigid", "torques"}, options_of=[LoopOptions])
 def output_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
-                 step: float | None = None, controller: Controller | None = None,
-                 transient: float | None = None) -> Estimate:
+                 **loop: Any) -> Estimate:
     """Return the closed-loop output-error estimate, by Gauss-Newton on the positions of the simulated loop.
 
     Derivatives need one simulation per parameter, which run in parallel. start: an estimate by this method, or
     "nominal". Other options are those of `iv`.
     """
-    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _gauss_newton(problem, "cloe", "position", options)
 
 
 @method("clie", "input error in closed loop: simulated torques fitted to the measured ones",
-        needs={"data", "exact", "rigid", "torques"})
+        needs={"data", "exact", "rigid", "torques"}, options_of=[LoopOptions])
 def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-3, max_iterations: int = 20,
-                step: float | None = None, controller: Controller | None = None,
-                transient: float | None = None) -> Estimate:
+                **loop: Any) -> Estimate:
     """Return the closed-loop input-error estimate, by Gauss-Newton on the torques of the simulated loop.
 
     Unlike didim it includes the change of the simulated motion with the parameters.
     """
-    options = LoopOptions(start, tolerance, max_iterations, step, controller, transient)
+    options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _gauss_newton(problem, "clie", "torque", options)
 
 
@@ -175,8 +174,7 @@ def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOpti
 
 def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping: float) -> tuple[Array, float, float]:
     """Return a step (base,) that does not increase the error, zero if none is found; the relative change of the error;
-    and the damping for the next step. damping: initial Levenberg damping, which grows until the error does not
-    increase."""
+    and the damping for the next step. damping: initial Levenberg damping, which may grow."""
     weights, scale = here.weights, criterion.scale
     moves = (here.jacobian * weights[None, :, None]).reshape(-1, len(beta)) * scale
     miss = (here.residual * weights).ravel()
@@ -209,8 +207,7 @@ def _first(problem: Problem, options: LoopOptions) -> Array:
 
 
 def _scales(problem: Problem, beta: Array) -> Array:
-    """Return the scale of each base parameter (base,): its value, or a hundredth of the value that alone explains the
-    torques."""
+    """Return the scale of each base parameter (base,): at least 0.01 of the value that alone explains the torques."""
     return np.maximum(np.maximum(np.abs(beta), 0.01 * problem.lone_values()), 1e-12)
 
 

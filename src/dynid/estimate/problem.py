@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
@@ -23,21 +23,19 @@ from dynid.estimate.option_types import check_options
 from dynid.estimate.uncertainty import CovType
 from dynid.floating.whole_body import identifiable_parameters
 from dynid.model import FlexibleModel, LinearModel
-from dynid.model.fixed_inertias import fixed_inertia_values
 from dynid.plugins import load_plugin, plugin_names, usable_plugins
 from dynid.recording import Recording, Samples
-from dynid.regression import BaseParameters, Equations, Known, Regression, base_parameters, fold, prepared_equations
+from dynid.regression import BaseParameters, Equations, Regression, base_parameters, fold, prepared_equations
 from dynid.regression.derived import CachedEquations
 from dynid.regression.equations import unmeasured_joints
 from dynid.regression.filtered import kept
-from dynid.regression.known import Prior, check_known
+from dynid.regression.known import KnownValues, with_known
 from dynid.signals import at_times
 
 if TYPE_CHECKING:
     from dynid.simulation import Controller
 
 BOUND_TOLERANCE = 1e-9  # by which solutions of solvers may exceed a bound
-KnownValues = Mapping[str, Known | float | tuple[float, float]]
 Data = Samples | Recording | Sequence[Samples] | Sequence[Recording] | Dataset
 
 
@@ -145,15 +143,11 @@ class Problem:
         if base is None:
             base = identifiable_parameters(model, dataset.recordings) or base_parameters(
                 model, unmeasured=unmeasured_joints(logs))
-        held = fixed_inertia_values(model)
-        facts = check_known(base, {**{name: value for name, value in held.items() if name not in base.known},
-                                   **(known or {})})
-        base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
+        base, prior = with_known(model, base, known)
         model = fitted_model(model, logs, base, threads)
         equations = (CachedEquations.from_equations(prepared_equations(model, logs, base)) if dataset.is_in_memory
                      else None)
         regression, folded = dataset.fold(model, base, blocks=blocks, threads=threads, equations=equations)
-        prior = Prior.from_known(base, {name: one for name, one in facts.items() if one.std > 0.0})
         regression = replace(regression, prior=prior)
         nominal = model.parameters.nominal if nominal is None else model.parameters.vector(nominal)
         places, few, behind = dataset.excerpt()
@@ -173,8 +167,7 @@ class Problem:
         return tuple(parts)
 
     def lone_values(self) -> Array:
-        """Return the value (base,) with which each base parameter alone would explain the measured torques; zero if
-        it has no effect."""
+        """Return the value (base,) with which each base parameter alone explains the torques; zero without effect."""
         stacked = self.regression.stack(prior=False)
         norms = np.linalg.norm(stacked.r, axis=0)
         return np.sqrt(float(np.sum(stacked.rho ** 2) + stacked.rest)) / np.where(norms > 0, norms, np.inf)
@@ -235,6 +228,7 @@ class Method:
         gives: results besides base parameters: "theta" all standard parameters, "shape" another model.
         depends_on: further influences on the result: "order" of logs in time, as for a filter; "units" of length or
             mass, as for absolute tolerances; "prior", an initial standard deviation of every parameter.
+        options_of: other functions whose keyword arguments are options too, which the method passes on to them.
     """
 
     name: str
@@ -243,18 +237,20 @@ class Method:
     needs: frozenset[Need]
     gives: frozenset[Gift]
     depends_on: frozenset[Dependence] = frozenset()
+    options_of: tuple[Callable[..., Any], ...] = ()
 
     @property
     def options(self) -> tuple[str, ...]:
         """Names of the method's options."""
-        return tuple(p.name for p in inspect.signature(self.function).parameters.values() if p.kind is p.KEYWORD_ONLY)
+        return tuple(p.name for function in (self.function, *self.options_of)
+                     for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY)
 
 
 _METHODS: dict[str, Method] = {}
 # Modules whose methods are registered on demand, because they would double the import time.
-MORE_METHODS = ("ridge_regression", "consistent", "consistent_ridge", "consistent_literature", "consistent_robust",
-                "consistent_separable", "direct", "extraction_method", "instrumental", "kalman", "likelihood",
-                "output_error_methods", "recursive", "robust", "separable", "total")
+MORE_METHODS = ("ridge_regression", "consistent", "consistent_ridge", "consistent_literature", "consistent_repeated",
+                "direct", "instrumental", "kalman", "likelihood", "output_error_methods", "recursive.methods",
+                "robust", "separable", "total")
 
 
 def _load_methods() -> None:
@@ -263,15 +259,16 @@ def _load_methods() -> None:
 
 
 def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collection[Gift] = (),
-           depends_on: Collection[Dependence] = ()) -> Callable[[Callable[..., Estimate]], Callable[..., Estimate]]:
-    """Register a method under its name in the literature; title describes it. needs, gives, depends_on: see `Method`.
-    """
+           depends_on: Collection[Dependence] = (), options_of: Collection[Callable[..., Any]] = ()
+           ) -> Callable[[Callable[..., Estimate]], Callable[..., Estimate]]:
+    """Register a method under its name in the literature; title describes it. Other arguments: see `Method`."""
     def register(function: Callable[..., Estimate]) -> Callable[..., Estimate]:
         if not function.__module__.startswith("dynid."):
             _load_methods()  # names of built-in methods must be known here
         if name in _METHODS:
             raise ModelError(f"a method '{name}' exists already")
-        _METHODS[name] = Method(name, title, function, frozenset(needs), frozenset(gives), frozenset(depends_on))
+        _METHODS[name] = Method(name, title, function, frozenset(needs), frozenset(gives), frozenset(depends_on),
+                                tuple(options_of))
         return function
     return register
 
@@ -353,7 +350,7 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
         if option not in chosen.options:
             raise ModelError(f"method '{method}' has no option '{option}'; it has "
                              f"{', '.join(chosen.options) or 'none'}", code="unknown-option")
-    check_options(method, chosen.function, options)
+    check_options(method, (chosen.function, *chosen.options_of), options)
     if not isinstance(problem, Problem):
         if data is None:
             raise ModelError("identify needs data as well as a model: identify(model, samples)")

@@ -15,8 +15,9 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.estimate.block_cross_validation import BlockCrossValidation
-from dynid.estimate.closed_loop import make_loop
-from dynid.estimate.instruments import Instrumented, Measured, plain_references, taper
+from dynid.estimate.closed_loop.loop import make_loop
+from dynid.estimate.instruments.equations import Instrumented, Measured, taper
+from dynid.estimate.instruments.transfer import plain_references
 from dynid.estimate.problem import Problem
 from dynid.regression import fold
 

@@ -134,8 +134,7 @@ def _nominal_errors(problem: Problem, stacked: Stacked, found: ScoreNoise, excit
 
 def nominal_and_scales(problem: Problem) -> tuple[Array, Array]:
     """Return nominal values (parameters,) and scales (parameters,). Parameters without a nominal value, such as
-    friction and offsets, are regularised toward zero. Their scale is the value that alone would give torques as large
-    as the measured ones."""
+    friction and offsets, are regularised toward zero. Their scale is the value that alone would explain the torques."""
     parameters, given = problem.base.parameters, problem.nominal
     missing = np.array([given is None and item.nominal is None for item in parameters])
     if any(gone and item.body is not None for gone, item in zip(missing, parameters, strict=True)):

@@ -30,8 +30,7 @@ _EXACT_RESIDUAL = 1e-10  # of a joint's torque: smaller residuals are rounding e
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss, given by the weight(u) of a row with normalised residual u, and the slope(u) of the influence u
-    weight(u)."""
+    """A loss, given by the weight(u) of a row with normalised residual u, and the slope(u) of u weight(u)."""
 
     tuning: float
     weight: Callable[[Array], Array]
@@ -87,8 +86,7 @@ def chosen_loss(name: str, loss: str, tuning: float | None) -> Loss:
 
 
 def robust_start(problem: Problem, iterations: int) -> tuple[Array, Array]:
-    """Return base parameters (base,) of nearly the smallest sum of absolute residuals, and the standard deviation of
-    each joint's noise (dof,)."""
+    """Return base parameters (base,) of nearly the smallest sum of absolute residuals, and joint noise (dof,)."""
     start = solve(problem.regression, stack_enough(problem.regression, joint_weights(problem.regression))).beta
     found = fit_repeatedly("irls", start, lambda beta: reweighted(
         problem, huber(_START_BEND), beta, _noise_scale(problem, beta)), iterations, _START_TOLERANCE).beta
@@ -141,8 +139,7 @@ def _kept_residuals(problem: Problem, beta: Array) -> list[Array]:
 
 
 def _noise_scale(problem: Problem, beta: Array) -> Array:
-    """Return the standard deviation of each joint's noise (dof,) from its median absolute residual, robust
-    to outliers."""
+    """Return the standard deviation of each joint's noise (dof,) from its median absolute residual."""
     scale = np.zeros(problem.regression.dof)
     for j, (own, factor) in enumerate(zip(_kept_residuals(problem, beta), problem.regression.factors, strict=True)):
         if len(own) > len(factor.columns):

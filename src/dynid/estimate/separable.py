@@ -149,8 +149,7 @@ def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array, unmea
 
 # -- the grid, joint by joint ----------------------------------------------------------------------
 def _search(problem: Problem, dependence: ShapeDependence, center: Array, reach: float) -> Array:
-    """Return log s (shapes,) with the smallest error, searched on a wide grid about `center` and on narrow grids about
-    its deepest minima."""
+    """Return log s (shapes,) with the smallest error, searched on a wide grid about `center`, then on narrow grids."""
     logs = _without_known(problem)
     samples = list(excerpt(logs, _ENOUGH_ROWS * max(log.decimated_by for log in logs)))
     found, _, step = _grid(problem, dependence, samples, center, reach)
@@ -352,8 +351,7 @@ class Descent:
                      np.clip(step, -_LARGEST_STEP, _LARGEST_STEP))
 
     def _step_inside(self, log_shape: Array, plain: Regression, both: Stacked, solution: Solution) -> Array:
-        """Return the Gauss-Newton step (shapes,) for which the parameters, which change with it, satisfy the
-        constraints."""
+        """Return the Gauss-Newton step (shapes,) for which the parameters satisfy the constraints."""
         b = len(self.base)
         moved = b + np.flatnonzero(solution.excited[b:])
         order = np.concatenate([moved, np.arange(b)])

@@ -163,8 +163,7 @@ class Slopes:
         return found.reshape(len(motion.t), -1)
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
-        """Write selected entries, see `Model.fill`; shape parameters that affect different joints are varied
-        together."""
+        """Write selected entries, see `Model.fill`; those of different joints are varied together."""
         if memory is not None and memory.shape[1]:
             for i, j in np.argwhere(self.dependence.touches):
                 if place[j, i] >= 0:

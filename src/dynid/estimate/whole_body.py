@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.problem import KnownValues, Problem, identify
+from dynid.estimate.problem import Problem, identify
 from dynid.estimate.uncertainty import Uncertainty
 from dynid.floating import FloatingEquations, FloatingLog, floating_base_parameters, prepare_floating
 from dynid.floating.facts import Facts, symmetry, total_mass
@@ -18,7 +18,7 @@ from dynid.floating.identifiable import equation_noise
 from dynid.floating.preparation import DEFAULT_GUARD, WholeBody
 from dynid.model import Model, robot_model
 from dynid.recording import Samples
-from dynid.regression.known import Prior
+from dynid.regression.known import KnownValues, Prior
 
 BIAS_ROWS = 600  # samples per log for the effect of a bias
 

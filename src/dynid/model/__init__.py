@@ -10,7 +10,6 @@ from dynid.model.completion import (
     robot_model,
     split_regressor,
 )
-from dynid.model.dahl import Dahl
 from dynid.model.data_context import DataContext
 from dynid.model.delay import Delay
 from dynid.model.differential_drive import DifferentialDrive, MobileBase, Scara
@@ -28,7 +27,7 @@ from dynid.model.friction import (
 )
 from dynid.model.friction_curve import FrictionCurve, ViscousDifference
 from dynid.model.load_friction import LoadFriction
-from dynid.model.lugre_friction import LuGreFriction
+from dynid.model.lugre_friction import Dahl, LuGreFriction
 from dynid.model.model import Model
 from dynid.model.parameters import Kind, Parameter, Parameters
 from dynid.model.registry import make_terms, register_term, term_from_table
@@ -37,7 +36,7 @@ from dynid.model.sign import Sign
 from dynid.model.springs import Cable, Counterbalance, GasSpring, PolynomialSpring, RippleTorque
 from dynid.model.temperature import Drift, TemperatureFriction
 from dynid.model.term import Term
-from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen, joint_parameter, joint_unit
+from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen, joint_parameter
 
 __all__ = [
     "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "BreakawayFriction", "Cable", "CompleteModel", "Coulomb",
@@ -46,5 +45,5 @@ __all__ = [
     "LoadFriction", "LuGreFriction", "MobileBase", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload",
     "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign",
     "Spring", "Stribeck", "TemperatureFriction", "Term", "Viscous", "ViscousDifference", "bound", "chosen", "complete",
-    "curve", "joint_parameter", "joint_unit", "least_inertia", "make_terms", "register_term",
-    "required_robot_model", "robot_model", "split_regressor", "term_from_table"]
+    "curve", "joint_parameter", "least_inertia", "make_terms", "register_term", "required_robot_model", "robot_model",
+    "split_regressor", "term_from_table"]

@@ -90,8 +90,7 @@ def complete(model: LinearModel) -> CompleteModel:
 
 
 def bound(model: LinearModel, context: DataContext) -> LinearModel:
-    """Return the model with terms that are set from data, see `DataContext`; a model without `bind` is returned
-    unchanged."""
+    """Return the model with terms set from data, see `DataContext`; a model without `bind` is unchanged."""
     bind = getattr(model, "bind", None)
     found: LinearModel = model if bind is None else bind(context)
     return found
@@ -147,8 +146,7 @@ def least_inertia(matrices: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Completed:
-    """A custom model, completed by derived methods; methods of `CompleteModel` that the custom model defines are
-    used."""
+    """A custom model, completed by derived methods for those of `CompleteModel` that it lacks."""
 
     model: LinearModel
 
@@ -252,8 +250,7 @@ class Completed:
         return solve_motion(inertia, np.asarray(tau, dtype=float) - bias)
 
     def _split(self, theta: Values, q: ArrayLike, dq: ArrayLike) -> tuple[Array, Array]:
-        """Return inertia matrices (samples, dof, dof) and bias torques (samples, dof); without the first axis for one
-        sample."""
+        """Return inertia matrices (samples, dof, dof) and bias torques (samples, dof), or those of one sample."""
         q, dq = np.asarray(q, dtype=float), np.asarray(dq, dtype=float)
         without, units = split_regressor(self, np.atleast_2d(q), np.atleast_2d(dq))
         values = self.parameters.vector(theta)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -35,15 +35,14 @@ class Delay:
     estimate: Array | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(replace(joint_parameter(robot, "D", j, "s", kind=DELAY), bounds=(-LONGEST, LONGEST))
+        return tuple(joint_parameter(robot, "D", j, "s", kind=DELAY, bounds=(-LONGEST, LONGEST))
                      for j in chosen(robot, self.joints))
 
     def channels(self, robot: Robot) -> int:
         return len(chosen(robot, self.joints))
 
     def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
-        """Return the regressor columns (samples, joints), N m/s: change of the predicted torques per second of
-        delay."""
+        """Return the regressor columns (samples, joints), N m/s: change of torques per second of delay."""
         own = chosen(model.robot, self.joints)
         if self.estimate is None or len(motion.t) < 3:
             return np.zeros((len(motion.t), len(own)))

@@ -63,11 +63,12 @@ class DifferentialDrive:
         return self.regressor(q, dq, ddq) @ self.parameters.vector(theta)
 
     def inertia_matrix(self, theta: ArrayLike, q: ArrayLike) -> Array:
-        """Return wheel torques for unit accelerations (samples, 2, 2); the matrix is symmetric only for wheel
-        angles."""
+        """Return wheel torques for unit accelerations (samples, 2, 2); symmetric only for wheel angles."""
         theta = self.parameters.vector(theta)
-        matrix = np.array([[theta[0], theta[1]], [theta[6], -theta[7]]]) @ self.to_body
-        return np.broadcast_to(matrix, (*np.shape(q)[:-1], 2, 2))
+        return np.broadcast_to(self._inertia(theta), (*np.shape(q)[:-1], 2, 2))
+
+    def _inertia(self, theta: Array) -> Array:
+        return np.array([[theta[0], theta[1]], [theta[6], -theta[7]]]) @ self.to_body
 
     def forward_dynamics(self, theta: ArrayLike, q: ArrayLike, dq: ArrayLike, tau: ArrayLike) -> Array:
         _, dq, tau = two_columns("differential drive", q, dq, tau)
@@ -75,8 +76,7 @@ class DifferentialDrive:
         moved = dq @ self.to_body.T
         v, w = moved[..., 0], moved[..., 1]
         both, apart = theta[2] * v - theta[4] * w ** 2, theta[3] * w + theta[5] * v * w  # E.13 at zero acceleration
-        matrix = np.array([[theta[0], theta[1]], [theta[6], -theta[7]]]) @ self.to_body  # the same at all samples
-        return solve_motion(matrix, tau - np.stack([both + apart, both - apart], axis=-1))
+        return solve_motion(self._inertia(theta), tau - np.stack([both + apart, both - apart], axis=-1))
 
     def body_speeds(self, dq: ArrayLike, slip: ArrayLike = 0.0) -> Array:
         """Return forward speed and yaw rate of the midpoint between the wheels (eq. E.1, E.3, E.6).
@@ -118,17 +118,7 @@ class DifferentialDrive:
     @staticmethod
     def from_physical(m: float, inertia: float, wheel_inertia: float, friction: float, radius: float, track: float,
                       bx: float, by: float) -> Array:
-        """Return the eight parameters (8,) of the model from physical quantities.
-
-        Args:
-            m: mass, kg.
-            inertia: inertia about the centre of mass, kg m^2.
-            wheel_inertia: inertia of a wheel with its drive, kg m^2.
-            friction: viscous friction of a wheel, N m s/rad.
-            radius: radius of the wheels, m.
-            track: distance between the wheels, m.
-            bx, by: position of the centre of mass, m.
-        """
+        """Return the eight parameters (8,) of the model from physical quantities, which `MobileBase` describes."""
         R, L, Ie = radius, track, wheel_inertia
         turn = 2 * R ** 2 * (by ** 2 * m + inertia + bx ** 2 * m) + Ie * L ** 2
         return np.array([
@@ -221,8 +211,7 @@ def two_columns(name: str, *signals: ArrayLike) -> list[Array]:
 
 @dataclass(frozen=True)
 class Scara:
-    """SCARA robot: two vertical axes without gravity, with eight base parameters (Janot, Vandanjon, Gautier, eq.
-    52-53)."""
+    """SCARA robot: two vertical axes, with eight base parameters (Janot, Vandanjon, Gautier, eq. 52-53)."""
 
     sign: Sign = field(default_factory=Sign)
     dof = 2

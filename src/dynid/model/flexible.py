@@ -25,7 +25,7 @@ from dynid.model.parameters import Kind, Parameter, Parameters
 from dynid.model.registry import FRICTION
 from dynid.model.term import Entries
 from dynid.model.term_capabilities import capabilities, term_name
-from dynid.model.terms import RotorInertia, chosen, joint_parameter, joint_unit
+from dynid.model.terms import NOT_NEGATIVE, RATE, TORQUE, RotorInertia, chosen, joint_parameter
 
 STIFFNESS = Kind("joint stiffness")
 DAMPING = Kind("joint damping")
@@ -118,19 +118,16 @@ class FlexibleModel:
 
     @cached_property
     def _spring_parameters(self) -> tuple[Parameter, ...]:
-        """Return the parameters of the joint springs: stiffness K, damping D, offset Ko, and Ks for delayed motor
-        positions."""
+        """Return the parameters of the joint springs: stiffness K, damping D, offset Ko, and Ks for a delay."""
         robot = self.links.robot
         found = []
         for j in self.bending:
-            rate = joint_unit(robot, j, "N m s/rad", "N s/m")
-            stiffness = joint_parameter(robot, "K", j, joint_unit(robot, j, "N m/rad", "N/m"), kind=STIFFNESS,
-                                        positive=True)
-            damping = joint_parameter(robot, "D", j, rate, kind=DAMPING, positive=True)
-            found += [replace(stiffness, bounds=(0.0, np.inf)), replace(damping, bounds=(0.0, np.inf)),
-                      joint_parameter(robot, "Ko", j, joint_unit(robot, j, "N m", "N"), kind=SPRING_OFFSET)]
+            found += [joint_parameter(robot, "K", j, ("N m/rad", "N/m"), kind=STIFFNESS, positive=True,
+                                      bounds=NOT_NEGATIVE),
+                      joint_parameter(robot, "D", j, RATE, kind=DAMPING, positive=True, bounds=NOT_NEGATIVE),
+                      joint_parameter(robot, "Ko", j, TORQUE, kind=SPRING_OFFSET)]
             if self.skew:
-                found.append(joint_parameter(robot, "Ks", j, rate, kind=SKEW))
+                found.append(joint_parameter(robot, "Ks", j, RATE, kind=SKEW))
         return tuple(found)
 
     @cached_property
@@ -201,16 +198,14 @@ class FlexibleModel:
 
     @cached_property
     def rigid(self) -> Model:
-        """Model with rigid joints, in which rotors and motor friction are added to the links, for excitation and
-        model-based control."""
+        """Model with rigid joints, in which rotors and motor friction are added to the links."""
         present = set(self.links.parameters.names)
         more = (term for term in self.motors.terms
                 if not present & {item.name for item in term.parameters(self.links.robot)})
         return Model(self.links.robot, (*self.links.terms, *more))
 
     def rigid_values(self, theta: ArrayLike | Mapping[str, float]) -> Array:
-        """Return the parameter values (parameters,) of the rigid-joint model; common parameters of link and motor are
-        added."""
+        """Return the parameter values (parameters,) of the rigid-joint model; those of link and motor are added."""
         values = dict(zip(self.parameters.names, self.parameters.vector(theta), strict=True))
         for motor, item in zip(self.motor_parameters, self.motors.parameters, strict=True):
             values[item.name] = values.get(item.name, 0.0) + values[motor.name]

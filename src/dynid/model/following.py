@@ -96,8 +96,7 @@ def _massive(robot: Robot) -> list[int]:
 
 
 def with_followers(robot: Robot, terms: tuple[Term, ...]) -> tuple[Term, ...]:
-    """Return the terms, with `DependentBodies` added if the robot has dependent bodies and the terms include rigid
-    bodies."""
+    """Return the terms, with `DependentBodies` added to the rigid bodies of a robot with dependent joints."""
     for term in terms:
         if not hasattr(term, "parameters"):
             raise ModelError(f"the terms of a model are objects, not {type(term).__name__}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -18,10 +18,12 @@ from dynid.model.shape_values import ShapedFriction
 from dynid.model.sign import Sign
 from dynid.model.term import DQ, Entries, Slopes
 from dynid.model.terms import (
+    NOT_NEGATIVE,
+    RATE,
+    TORQUE,
     chosen,
     coupling_matrix,
     joint_parameter,
-    joint_unit,
     of_chosen,
     one_each,
     sign_entries,
@@ -37,8 +39,8 @@ class Viscous:
     joints: tuple[str | int, ...] | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Fv", j, joint_unit(robot, j, "N m s/rad", "N s/m"), kind=VISCOUS,
-                                     positive=True) for j in chosen(robot, self.joints))
+        return tuple(joint_parameter(robot, "Fv", j, RATE, kind=VISCOUS, positive=True)
+                     for j in chosen(robot, self.joints))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
@@ -63,7 +65,7 @@ class Coulomb:
     sign: Sign = field(default_factory=Sign)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Fc", j, joint_unit(robot, j, "N m", "N"), kind=DRY, positive=True)
+        return tuple(joint_parameter(robot, "Fc", j, TORQUE, kind=DRY, positive=True)
                      for j in chosen(robot, self.joints))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
@@ -98,8 +100,8 @@ class Offset:
     ridge: float = 0.0
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(replace(joint_parameter(robot, "Fo", j, joint_unit(robot, j, "N m", "N"), kind=OFFSET),
-                             ridge=self.ridge) for j in chosen(robot, self.joints))
+        return tuple(joint_parameter(robot, "Fo", j, TORQUE, kind=OFFSET, ridge=self.ridge)
+                     for j in chosen(robot, self.joints))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
@@ -124,8 +126,7 @@ class AsymmetricCoulomb:
     sign: Sign = field(default_factory=Sign)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, symbol, j, joint_unit(robot, j, "N m", "N"), kind=DRY.unwritten(),
-                                     positive=True)
+        return tuple(joint_parameter(robot, symbol, j, TORQUE, kind=DRY.unwritten(), positive=True)
                      for j in chosen(robot, self.joints) for symbol in ("Fcp", "Fcn"))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
@@ -153,8 +154,8 @@ class AsymmetricViscous:
     joints: tuple[str | int, ...] | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(replace(joint_parameter(robot, symbol, j, joint_unit(robot, j, "N m s/rad", "N s/m"),
-                                             kind=VISCOUS.unwritten(), positive=True), bounds=(0.0, np.inf))
+        return tuple(joint_parameter(robot, symbol, j, RATE, kind=VISCOUS.unwritten(), positive=True,
+                                     bounds=NOT_NEGATIVE)
                      for j in chosen(robot, self.joints) for symbol in ("Fvp", "Fvn"))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
@@ -195,15 +196,13 @@ class Stribeck(ShapedFriction):
     joints: tuple[str | int, ...] | None = None
     shared: bool = False
 
-    _PARTS = (("Fc", "N m", "N", DRY.unwritten(), True), ("Fsc", "N m", "N", FRICTION, False),
-              ("Fv", "N m s/rad", "N s/m", VISCOUS.unwritten(), True), ("Fo", "N m", "N", OFFSET, False),
-              ("Fnl", "N m", "N", FRICTION, False))
+    _PARTS = (("Fc", TORQUE, DRY.unwritten(), True), ("Fsc", TORQUE, FRICTION, False),
+              ("Fv", RATE, VISCOUS.unwritten(), True), ("Fo", TORQUE, OFFSET, False), ("Fnl", TORQUE, FRICTION, False))
     SHAPES = ("delta", "alpha", "Kv")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, symbol, j, joint_unit(robot, j, turning, sliding), kind=kind,
-                                     positive=positive)
-                     for j in chosen(robot, self.joints) for symbol, turning, sliding, kind, positive in self._PARTS)
+        return tuple(joint_parameter(robot, symbol, j, units, kind=kind, positive=positive)
+                     for j in chosen(robot, self.joints) for symbol, units, kind, positive in self._PARTS)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         joints = chosen(robot, self.joints)

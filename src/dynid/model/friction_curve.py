@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from dynid.model.friction import two_slopes
 from dynid.model.parameters import DRY, FRICTION, VISCOUS, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import Entries
-from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.model.terms import ANY_VALUE, NOT_NEGATIVE, RATE, TORQUE, chosen, joint_parameter
 from dynid.robot import Robot
 
 _STEP_WIDTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # default widths of steps, relative to the largest speed
@@ -25,7 +25,6 @@ _SPLINE_KNOTS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # default points of a spline
 _FREE_STEPS = (0.02, 0.06, 0.2, 0.6)  # widths of a free curve, relative to the largest speed
 _DISSIPATION_SPEEDS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of the largest speed: checks that a free curve dissipates
 _SIGNS = ("hard", "tanh", "arctan")
-_NOT_BELOW_ZERO, _UNBOUNDED = (0.0, np.inf), (-np.inf, np.inf)
 
 
 @curve
@@ -74,8 +73,8 @@ class ViscousDifference:
     ridge: float = 0.0
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(replace(joint_parameter(robot, "Fvd", j, joint_unit(robot, j, "N m s/rad", "N s/m"),
-                                             kind=FRICTION), ridge=self.ridge) for j in chosen(robot, self.joints))
+        return tuple(joint_parameter(robot, "Fvd", j, RATE, kind=FRICTION, ridge=self.ridge)
+                     for j in chosen(robot, self.joints))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
@@ -149,10 +148,10 @@ class FrictionCurve:
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         kinds = {"Fc": DRY.unwritten(), **dict.fromkeys(("Fv", "Fvp", "Fvn"), VISCOUS.unwritten())}
-        return tuple(replace(joint_parameter(
-            robot, symbol, j, joint_unit(robot, j, *(("N m s/rad", "N s/m") if symbol[1] == "v" else ("N m", "N"))),
-            kind=kinds.get(symbol, FRICTION), positive=not self.free), bounds=_UNBOUNDED if self.free else
-            _NOT_BELOW_ZERO, ridge=0.0 if self.free and symbol in kinds else self.ridge)
+        return tuple(joint_parameter(
+            robot, symbol, j, RATE if symbol[1] == "v" else TORQUE, kind=kinds.get(symbol, FRICTION),
+            positive=not self.free, bounds=ANY_VALUE if self.free else NOT_NEGATIVE,
+            ridge=0.0 if self.free and symbol in kinds else self.ridge)
             for j in chosen(robot, self.joints) for symbol in self._symbols)
 
     def dissipating(self, robot: Robot, speeds: Array) -> Array:

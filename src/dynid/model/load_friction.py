@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -51,13 +51,12 @@ class LoadFriction:
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         ridge = max(SEPARATE_RIDGE if self.separate else 0.0, self.ridge)
-        return tuple(replace(joint_parameter(robot, symbol, j, "1", kind=LOAD, positive=True), bounds=(0.0, LARGEST),
-                             ridge=ridge)
+        return tuple(joint_parameter(robot, symbol, j, "1", kind=LOAD, positive=True, bounds=(0.0, LARGEST),
+                                     ridge=ridge)
                      for j in chosen(robot, self.joints) for symbol in self._symbols)
 
     def link_numbers(self, robot: Robot) -> Array:
-        """Return the inertial parameters (bodies, 10) from which the torques of the bodies are computed; dependent
-        bodies last."""
+        """Return the inertial parameters (bodies, 10) of all bodies, dependent ones last, for their torques."""
         if self.bodies is not None:
             return np.ascontiguousarray(self.bodies, dtype=float).reshape(-1, 10)
         followers = robot.followers
@@ -93,8 +92,8 @@ class LoadFriction:
         if robot.followers is not None:
             out += entry_differences(self, robot, q, dq, ddq, place, weights)
             return
-        torques, numbers, count = self._link_torques(robot, q, dq, ddq), self.link_numbers(robot).ravel(), \
-            len(self._symbols)
+        torques, numbers = self._link_torques(robot, q, dq, ddq), self.link_numbers(robot).ravel()
+        count = len(self._symbols)
         of_torque = np.zeros((robot.dof, len(q)))
         for k, j in enumerate(chosen(robot, self.joints)):
             sign, slope = (one(dq[:, j]) for one in (self.sign.of_joint(j), self.sign.of_joint(j).slope))

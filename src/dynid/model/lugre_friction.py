@@ -1,9 +1,9 @@
-"""LuGre friction: dry friction with memory, Stribeck effect and damping of its bristles."""
+"""Dry friction with memory, elastic before it slides: the LuGre model, and the Dahl model without damping."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from dynid.model.parameters import DRY, FRICTION, Parameter
 from dynid.model.shape_values import ShapedFriction
 from dynid.model.sign import Sign
 from dynid.model.term import Entries, MotionSegment, TorqueModel
-from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries
+from dynid.model.terms import NOT_NEGATIVE, TORQUE, chosen, joint_parameter, sign_entries
 from dynid.robot import Robot
 
 
@@ -73,10 +73,9 @@ class LuGreFriction(ShapedFriction):
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         self.shapes(robot)
-        parts = (("Fz", "N m", "N", DRY.unwritten()), ("Fz1_", "N m s", "N s", FRICTION))
-        return tuple(replace(joint_parameter(robot, symbol, j, joint_unit(robot, j, turning, sliding), kind=kind,
-                                             positive=True), bounds=(0.0, np.inf))
-                     for j in chosen(robot, self.joints) for symbol, turning, sliding, kind in parts)
+        parts = (("Fz", TORQUE, DRY.unwritten()), ("Fz1_", ("N m s", "N s"), FRICTION))
+        return tuple(joint_parameter(robot, symbol, j, units, kind=kind, positive=True, bounds=NOT_NEGATIVE)
+                     for j in chosen(robot, self.joints) for symbol, units, kind in parts)
 
     def shapes(self, robot: Robot) -> Array:
         """Return reach, ratio and vs (3, joints); a ratio below one is set to one."""
@@ -118,3 +117,56 @@ class LuGreFriction(ShapedFriction):
         for j, (force, damping), (reach, ratio, vs) in zip(chosen(robot, self.joints), values.reshape(-1, 2),
                                                            self.shapes(robot).T, strict=True):
             yield Bristles(j, float(force), float(reach), float(damping), float(ratio), float(vs))
+
+
+@dataclass(frozen=True, eq=False)
+class Dahl(ShapedFriction):
+    """Dahl friction Fd z, dz/dq = (1 - z sign(dq)) / reach: after a reversal the force changes over a distance (Dahl
+    1968).
+
+    It is the LuGre model without damping and without the Stribeck effect. `reach` is the presliding distance, rad or m,
+    one number or one per joint; it is estimated by separable least squares if it is named in `free`. Fd is
+    non-negative, so that the term dissipates over every closed path. For samples without an order in time the torque is
+    Fd sign(dq).
+    """
+
+    kind = "dahl"
+    reach: ArrayLike = 1e-3
+    free: tuple[str, ...] = ()
+    joints: tuple[str | int, ...] | None = None
+    sign: Sign = field(default_factory=Sign)
+    SHAPES = ("reach",)
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        self.shapes(robot)
+        return tuple(joint_parameter(robot, "Fd", j, TORQUE, kind=DRY.unwritten(), positive=True, bounds=NOT_NEGATIVE)
+                     for j in chosen(robot, self.joints))
+
+    def channels(self, robot: Robot) -> int:
+        return len(chosen(robot, self.joints))
+
+    def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
+        """Return the friction state z (samples, joints), between -1 and 1, along a motion."""
+        own = chosen(model.robot, self.joints)
+        found, rate = np.zeros((len(own), len(motion.t))), np.zeros(len(motion.t))
+        for z, j, reach in zip(found, own, self.shapes(model.robot)[0], strict=True):
+            bristles(np.ascontiguousarray(motion.q[:, j]), np.ascontiguousarray(motion.dq[:, j]), float(reach), 1.0,
+                     1.0, z, rate)
+        return found.T
+
+    def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
+        """Yield the friction state z of each joint from the state at the previous sample."""
+        q_before, _, z = before
+        for k, (j, reach) in enumerate(zip(chosen(robot, self.joints), self.shapes(robot)[0], strict=True)):
+            yield bend.py_func(z[:, k], q[:, j] - q_before[:, j], 1.0, float(reach))
+
+    def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
+        for k, j in enumerate(chosen(robot, self.joints)):
+            yield j, k, memory[:, k]
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        return sign_entries(robot, self.joints, self.sign, dq)
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[Bristles]:
+        for j, reach, value in zip(chosen(robot, self.joints), self.shapes(robot)[0], values, strict=True):
+            yield Bristles(j, float(value), float(reach))

@@ -30,7 +30,7 @@ from dynid.model.term import (
     pull_back,
     with_smooth_signs,
 )
-from dynid.model.term_capabilities import Capabilities, History, Kernels, SingleSample, capabilities, term_name
+from dynid.model.term_capabilities import Capabilities, SingleSample, capabilities, term_name
 from dynid.model.terms import RigidBodies
 from dynid.robot import Robot
 from dynid.threads import over_samples
@@ -113,29 +113,20 @@ class Model:
         """structure[j, c] is True if parameter c can affect the torque of joint j (dof, parameters)."""
         q, dq, ddq = probing_motion(self.robot, 2)
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
-        for (term, columns), history in zip(self.parts, self._histories, strict=True):
+        for (term, columns), own in zip(self.parts, self._offers, strict=True):
             entries = term.entries(self.robot, q, dq, ddq)
-            if history is not None:
-                entries = history.remembered(self.robot, q, dq, ddq, np.ones((2, history.channels(self.robot))))
+            if own.history is not None:
+                memory = np.ones((2, own.history.channels(self.robot)))
+                entries = own.history.remembered(self.robot, q, dq, ddq, memory)
             for joint, parameter, _ in entries:
                 found[joint, columns[parameter]] = True
         return found
 
     @cached_property
-    def _kernels(self) -> tuple[Kernels | None, ...]:
-        """For each term, the term itself if it has kernels for torques and inertia matrix, else None."""
-        return tuple(own.kernels for own in self._offers)
-
-    @cached_property
-    def _histories(self) -> tuple[History | None, ...]:
-        """For each term, the term itself if it has memory, else None."""
-        return tuple(own.history for own in self._offers)
-
-    @cached_property
     def _accelerating(self) -> tuple[bool, ...]:
         """For each term, whether it depends on accelerations and has no kernel for the inertia matrix."""
-        return tuple(physical is None and accelerates(term, self.robot)
-                     for term, physical in zip(self.terms, self._kernels, strict=True))
+        return tuple(own.kernels is None and accelerates(term, self.robot)
+                     for term, own in zip(self.terms, self._offers, strict=True))
 
     @property
     def slow_joints(self) -> tuple[int, ...]:
@@ -156,7 +147,7 @@ class Model:
     @cached_property
     def _channels(self) -> tuple[slice, ...]:
         """Slices of each term's memory within the memory of all terms."""
-        counts = [0 if history is None else history.channels(self.robot) for history in self._histories]
+        counts = [0 if own.history is None else own.history.channels(self.robot) for own in self._offers]
         ends = np.cumsum(counts)
         return tuple(slice(int(end) - count, int(end)) for end, count in zip(ends, counts, strict=True))
 
@@ -167,7 +158,7 @@ class Model:
 
     def memory(self, motion: MotionSegment) -> Array:
         """Return the states of the terms with memory along a motion without a gap (samples, channels)."""
-        found = [history.memory(self, motion) for history in self._histories if history is not None]
+        found = [own.history.memory(self, motion) for own in self._offers if own.history is not None]
         return np.hstack([np.zeros((len(motion.t), 0)), *found])
 
     def pull_back(self, q: Array, dq: Array, ddq: Array, place: Ints, weights: Array) -> Array:
@@ -180,8 +171,7 @@ class Model:
         return out
 
     def with_smooth_signs(self, width: float) -> Model:
-        """Return a copy in which every discontinuous sign of a velocity is replaced by a smooth one of `width`
-        rad/s."""
+        """Return a copy in which every discontinuous sign of a velocity is smooth over `width` rad/s."""
         return replace(self, terms=tuple(with_smooth_signs(term, width) for term in self.terms))
 
     @property
@@ -235,8 +225,7 @@ class Model:
 
     @cached_property
     def _instants(self) -> tuple[tuple[SingleSample, Ints], ...] | None:
-        """Every term with the positions of its entries in a single-sample regressor; None if a term does not support
-        it."""
+        """Every term with the positions of its entries in a single-sample regressor; None if a term has none."""
         found = []
         for (_, columns), own in zip(self.parts, self._offers, strict=True):
             if own.single_sample is None:
@@ -269,10 +258,10 @@ class Model:
 
     def _torques(self, theta: Array, q: Array, dq: Array, ddq: Array) -> Array:
         tau = np.zeros(q.shape)
-        for (term, columns), physical in zip(self.parts, self._kernels, strict=True):
+        for (term, columns), own in zip(self.parts, self._offers, strict=True):
             values = theta[columns]
-            if physical is not None:
-                tau += physical.torques(self.robot, values, q, dq, ddq)
+            if own.kernels is not None:
+                tau += own.kernels.torques(self.robot, values, q, dq, ddq)
                 continue
             for joint, parameter, column in term.entries(self.robot, q, dq, ddq):
                 tau[:, joint] += values[parameter] * column
@@ -286,9 +275,9 @@ class Model:
             return self.inertia_matrix(theta, q[None])[0]
         matrix = np.zeros((*q.shape, self.dof))
         still = np.zeros_like(q)
-        for (term, columns), physical, accelerating in zip(self.parts, self._kernels, self._accelerating, strict=True):
-            if physical is not None:
-                matrix += physical.inertia(self.robot, theta[columns], q)
+        for (term, columns), own, accelerating in zip(self.parts, self._offers, self._accelerating, strict=True):
+            if own.kernels is not None:
+                matrix += own.kernels.inertia(self.robot, theta[columns], q)
             elif accelerating:
                 # Column k of M is the torque of a unit acceleration of joint k.
                 for joint, parameter, column in term.entries(self.robot, q, still, still):
@@ -306,8 +295,7 @@ class Model:
 
     def forward_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
                          tau: ArrayLike) -> Array:
-        """Return accelerations (samples, dof) under torques tau (samples, dof); for a free base, proper
-        accelerations."""
+        """Return accelerations (samples, dof) under torques tau (samples, dof); proper ones for a free base."""
         theta = self.parameters.vector(theta)
         (q, dq), tau = in_root_axes(self.robot, q, dq), np.ascontiguousarray(tau, dtype=float)
         if q.ndim == 1:
@@ -359,8 +347,7 @@ class Model:
 
     @property
     def learned(self) -> dict[str, list[float]]:
-        """Return the fields of terms that were set from data as flat lists, by number of the term and name of the
-        field."""
+        """Return the fields of terms that were set from data as flat lists, by term number and field name."""
         return {f"{k}.{name}": np.asarray(getattr(term, name), dtype=float).ravel().tolist()
                 for k, term in enumerate(self.terms) for name in learned_fields(term)
                 if getattr(term, name) is not None}

@@ -210,6 +210,5 @@ def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array,
 
 
 def _work(entries: Array, motion: Array, dof: int) -> Array:
-    """Return the scalar products of `motion` and M a for each column (columns, samples), from M a (dof columns,
-    samples)."""
+    """Return the scalar products of `motion` and M a (columns, samples), from M a (dof columns, samples)."""
     return np.einsum("jcs,sj->cs", entries.reshape(dof, -1, len(motion)), motion)

@@ -175,8 +175,7 @@ class Parameters:
 
     @cached_property
     def ridge(self) -> Array:
-        """Ridge weights (parameters,): share of each column's squared norm by which a parameter is regularised toward
-        zero."""
+        """Ridge weights (parameters,): share of a column's squared norm that regularises a parameter toward zero."""
         return np.array([item.ridge for item in self.items], dtype=float)
 
     @cached_property

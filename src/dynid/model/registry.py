@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from dynid.errors import ModelError, require_type
-from dynid.model.dahl import Dahl
 from dynid.model.delay import Delay
 from dynid.model.friction import (
     AsymmetricCoulomb,
@@ -21,7 +20,7 @@ from dynid.model.friction import (
 )
 from dynid.model.friction_curve import FrictionCurve, ViscousDifference
 from dynid.model.load_friction import LoadFriction
-from dynid.model.lugre_friction import LuGreFriction
+from dynid.model.lugre_friction import Dahl, LuGreFriction
 from dynid.model.shaped_friction import BreakawayFriction, ExponentialStribeck, PolynomialFriction
 from dynid.model.sign import Sign
 from dynid.model.springs import Cable, Counterbalance, GasSpring, PolynomialSpring, RippleTorque

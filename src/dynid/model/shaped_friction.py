@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,10 +16,8 @@ from dynid.model.parameters import DRY, FRICTION, VISCOUS, Parameter
 from dynid.model.shape_values import ShapedFriction
 from dynid.model.sign import Sign
 from dynid.model.term import DQ, Entries, Slopes
-from dynid.model.terms import chosen, joint_parameter, joint_unit, sign_entries
+from dynid.model.terms import NOT_NEGATIVE, RATE, TORQUE, chosen, joint_parameter, sign_entries
 from dynid.robot import Robot
-
-_NOT_BELOW_ZERO = (0.0, np.inf)
 
 
 @curve
@@ -46,12 +44,9 @@ class PolynomialFriction:
             raise ModelError(f"the degree of polynomial friction is from 1 to 9, got {self.degree}")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        def unit(j: int, k: int) -> str:
-            return joint_unit(robot, j, "N m" if k == 0 else f"N m s^{k}/rad^{k}", "N" if k == 0 else f"N s^{k}/m^{k}")
-
-        return tuple(replace(joint_parameter(robot, f"Fp{k}_", j, unit(j, k), kind=FRICTION, positive=True),
-                             bounds=_NOT_BELOW_ZERO)
-                     for j in chosen(robot, self.joints) for k in range(self.degree + 1))
+        units = [TORQUE, *((f"N m s^{k}/rad^{k}", f"N s^{k}/m^{k}") for k in range(1, self.degree + 1))]
+        return tuple(joint_parameter(robot, f"Fp{k}_", j, unit, kind=FRICTION, positive=True, bounds=NOT_NEGATIVE)
+                     for j in chosen(robot, self.joints) for k, unit in enumerate(units))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for n, j in enumerate(chosen(robot, self.joints)):
@@ -92,11 +87,9 @@ class ExponentialStribeck(ShapedFriction):
     SHAPES = ("vs", "power")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        parts = (("Fc", "N m", "N", DRY.unwritten()), ("Fs", "N m", "N", DRY.unwritten()),
-                 ("Fv", "N m s/rad", "N s/m", VISCOUS.unwritten()))
-        return tuple(replace(joint_parameter(robot, symbol, j, joint_unit(robot, j, turning, sliding), kind=kind,
-                                             positive=True), bounds=_NOT_BELOW_ZERO)
-                     for j in chosen(robot, self.joints) for symbol, turning, sliding, kind in parts)
+        parts = (("Fc", TORQUE, DRY.unwritten()), ("Fs", TORQUE, DRY.unwritten()), ("Fv", RATE, VISCOUS.unwritten()))
+        return tuple(joint_parameter(robot, symbol, j, units, kind=kind, positive=True, bounds=NOT_NEGATIVE)
+                     for j in chosen(robot, self.joints) for symbol, units, kind in parts)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         joints = chosen(robot, self.joints)
@@ -143,9 +136,8 @@ class BreakawayFriction:
     sign: Sign = field(default_factory=Sign)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(replace(joint_parameter(robot, symbol, j, joint_unit(robot, j, "N m", "N"), positive=True,
-                                             kind=DRY if symbol == "Fc" else DRY.unwritten()), bounds=(0.0, np.inf))
-                     for j in chosen(robot, self.joints) for symbol in ("Fc", "Fb"))
+        return tuple(joint_parameter(robot, symbol, j, TORQUE, kind=kind, positive=True, bounds=NOT_NEGATIVE)
+                     for j in chosen(robot, self.joints) for symbol, kind in (("Fc", DRY), ("Fb", DRY.unwritten())))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         return sign_entries(robot, self.joints, self.sign, dq, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from dynid.errors import ModelError
 from dynid.model.elements import Curve, axis, curve
 from dynid.model.parameters import SPRING, Kind, Parameter
 from dynid.model.term import Entries
-from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.model.terms import NOT_NEGATIVE, TORQUE, chosen, joint_parameter
 from dynid.robot import Robot
 
 FORCE = Kind("force of a strut", "stiffness")
@@ -44,7 +44,7 @@ class PolynomialSpring:
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         j = robot.joint_index(self.joint)
-        return tuple(joint_parameter(robot, f"K{k}_", j, joint_unit(robot, j, f"N m/rad^{k}", f"N/m^{k}"), kind=SPRING)
+        return tuple(joint_parameter(robot, f"K{k}_", j, (f"N m/rad^{k}", f"N/m^{k}"), kind=SPRING)
                      for k in range(1, self.degree + 1))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
@@ -78,8 +78,7 @@ class Strut:
 
 
 def checked_strut(robot: Robot, joint: str | int, base: float, link: float, zero: float) -> Strut:
-    """Return the geometry of a strut on a revolute joint; raise an error for points on the axis or that can
-    coincide."""
+    """Return the geometry of a strut on a revolute joint; raise an error for points on the axis or equal distances."""
     turning = not robot.joints[robot.joint_index(joint)].prismatic
     if not turning or not (base > 0 and link > 0 and abs(base - link) > 1e-9) or not math.isfinite(zero + base + link):
         raise ModelError(f"a strut on joint '{joint}' needs a revolute joint and two different distances from its "
@@ -89,8 +88,7 @@ def checked_strut(robot: Robot, joint: str | int, base: float, link: float, zero
 
 @curve
 def strut_torque(q: float, dq: float, values: Sequence[float]) -> float:
-    """Return the torque (F + K (L - L0)) dL/dq of a gas or spring strut of length L; values: base, link, zero, F, K,
-    L0."""
+    """Return the torque (F + K (L - L0)) dL/dq of a strut of length L; values: base, link, zero, F, K, L0."""
     a, b, angle = values[0], values[1], q - values[2]
     length = math.sqrt(a * a + b * b - 2.0 * a * b * math.cos(angle))
     return (values[3] + values[4] * (length - values[5])) * a * b * math.sin(angle) / length
@@ -116,7 +114,7 @@ class GasSpring:
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         j, _ = robot.joint_index(self.joint), self._strut(robot)
-        return tuple(replace(joint_parameter(robot, symbol, j, unit, kind=FORCE, positive=True), bounds=(0.0, np.inf))
+        return tuple(joint_parameter(robot, symbol, j, unit, kind=FORCE, positive=True, bounds=NOT_NEGATIVE)
                      for symbol, unit in (("Fg", "N"), ("Kg", "N/m")))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
@@ -147,8 +145,8 @@ class Counterbalance:
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         checked_strut(robot, self.joint, self.base, self.link, self.zero)
-        one = joint_parameter(robot, "Kc", robot.joint_index(self.joint), "N/m", kind=FORCE, positive=True)
-        return (replace(one, bounds=(0.0, np.inf)),)
+        return (joint_parameter(robot, "Kc", robot.joint_index(self.joint), "N/m", kind=FORCE, positive=True,
+                                bounds=NOT_NEGATIVE),)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         j, strut = robot.joint_index(self.joint), Strut(self.base, self.link, self.zero)
@@ -161,8 +159,7 @@ class Counterbalance:
 
 @curve
 def waves(q: float, dq: float, values: Sequence[float]) -> float:
-    """Return the torque sum_k a_k cos(w_k q) + b_k sin(w_k q); `values`: number of waves, then w_k, a_k, b_k of
-    each."""
+    """Return the torque sum_k a_k cos(w_k q) + b_k sin(w_k q); `values`: number of waves, then w_k, a_k, b_k."""
     total = 0.0
     for k in range(int(values[0])):
         angle = values[1 + 3 * k] * q
@@ -197,8 +194,8 @@ class RippleTorque:
         return np.array(self.orders, dtype=float) * (2.0 * np.pi if robot.joints[joint].prismatic else 1.0)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(replace(joint_parameter(robot, f"{self.symbol}{part}{order:g}_", j,
-                                             joint_unit(robot, j, "N m", "N"), kind=Kind(self.words)), ridge=self.ridge)
+        return tuple(joint_parameter(robot, f"{self.symbol}{part}{order:g}_", j, TORQUE, kind=Kind(self.words),
+                                     ridge=self.ridge)
                      for j in chosen(robot, self.joints) for order in self.orders for part in "cs")
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:

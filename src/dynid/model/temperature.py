@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from dynid.model.elements import Dry, Element, Linear, axis, on_joints
 from dynid.model.parameters import FRICTION, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import Entries, MotionSegment, TorqueModel
-from dynid.model.terms import chosen, joint_parameter, joint_unit
+from dynid.model.terms import RATE, TORQUE, chosen, joint_parameter
 from dynid.robot import Robot
 
 _SLOPE_UNITS = {"Fct": ("N m/K", "N/K"), "Fvt": ("N m s/(rad K)", "N s/(m K)")}
@@ -45,7 +45,7 @@ class TemperatureFriction:
                              f"{', '.join(self.parts) or 'none'}")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, part, j, joint_unit(robot, j, *_SLOPE_UNITS[part]), kind=FRICTION)
+        return tuple(joint_parameter(robot, part, j, _SLOPE_UNITS[part], kind=FRICTION)
                      for j in chosen(robot, self.joints) for part in self.parts)
 
     def _per_joint(self, robot: Robot, name: str) -> Array:
@@ -73,20 +73,14 @@ class TemperatureFriction:
         reference = np.zeros(model.robot.dof) if self.reference is None else self._per_joint(model.robot, "reference")
         return np.asarray(motion.temperature - reference)
 
-    def _columns(self, velocity: Array, warmer: Array | float) -> Iterator[Array]:
-        for part in self.parts:
-            yield warmer * (self.sign(velocity) if part == "Fct" else velocity)
-
     def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
         for n, j in enumerate(chosen(robot, self.joints)):
-            for k, values in enumerate(self._columns(dq[:, j], memory[:, j])):
-                yield j, n * len(self.parts) + k, values
+            for k, part in enumerate(self.parts):
+                column = self.sign(dq[:, j]) if part == "Fct" else dq[:, j]
+                yield j, n * len(self.parts) + k, memory[:, j] * column
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        warmer = self._now(robot)
-        for n, j in enumerate(chosen(robot, self.joints)):
-            for k, values in enumerate(self._columns(dq[:, j], float(warmer[j]))):
-                yield j, n * len(self.parts) + k, values
+        return self.remembered(robot, q, dq, ddq, self._now(robot)[None])
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         joints, warmer = chosen(robot, self.joints), self._now(robot)
@@ -124,10 +118,8 @@ class Drift:
             raise ModelError(f"the ridge of drift must not be negative, got {self.ridge}")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        symbol = "Fy" if self.viscous else "Fw"
-        units = ("N m s/rad", "N s/m") if self.viscous else ("N m", "N")
-        return tuple(replace(joint_parameter(robot, f"{symbol}{k + 1}_", j, joint_unit(robot, j, *units),
-                                             kind=FRICTION), ridge=self.ridge)
+        symbol, units = ("Fy", RATE) if self.viscous else ("Fw", TORQUE)
+        return tuple(joint_parameter(robot, f"{symbol}{k + 1}_", j, units, kind=FRICTION, ridge=self.ridge)
                      for j in chosen(robot, self.joints) for k in range(self.knots))
 
     def ramps(self, t: Array) -> Array:
@@ -157,9 +149,7 @@ class Drift:
                 yield j, n * self.knots + k, memory[:, k] * self._carrier(dq[:, j])
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        for n, j in enumerate(chosen(robot, self.joints)):
-            for k, share in enumerate(self._last.tolist()):
-                yield j, n * self.knots + k, share * self._carrier(dq[:, j])
+        return self.remembered(robot, q, dq, ddq, self._last[None])
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         joints, now = chosen(robot, self.joints), values.reshape(-1, self.knots) @ self._last

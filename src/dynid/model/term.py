@@ -72,8 +72,7 @@ class Term(Protocol):
 
 
 class MotionSegment(NamedTuple):
-    """Motion without a gap: t (samples,), s, q, dq, ddq (samples, dof), and logged temperatures of the joints
-    (samples, dof) or None."""
+    """Motion without a gap: t (samples,), s, q, dq, ddq (samples, dof), and temperatures (samples, dof) or None."""
 
     t: Array
     q: Array
@@ -98,19 +97,15 @@ def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, plac
                  memory: Array | None = None) -> None:
     """Write a term's entries into rows of out (rows, samples); place (joints, parameters) is the row of each, -1 for
     none. memory (samples, channels): states of a term with memory."""
-    remembered = getattr(term, "remembered", None)
+    remembered, fill = getattr(term, "remembered", None), getattr(term, "fill", None)
     if remembered is not None:
         out[place[place >= 0]] = 0.0
-        found = term.entries(robot, q, dq, ddq) if memory is None else remembered(robot, q, dq, ddq, memory)
-        for joint, parameter, values in found:
-            if place[joint, parameter] >= 0:
-                out[place[joint, parameter]] = values
-        return
-    fill = getattr(term, "fill", None)
-    if fill is not None:
+    elif fill is not None:
         fill(robot, q, dq, ddq, place, out)
         return
-    for joint, parameter, values in term.entries(robot, q, dq, ddq):
+    found = (term.entries(robot, q, dq, ddq) if remembered is None or memory is None
+             else remembered(robot, q, dq, ddq, memory))
+    for joint, parameter, values in found:
         if place[joint, parameter] >= 0:
             out[place[joint, parameter]] = values
 

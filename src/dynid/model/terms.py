@@ -24,17 +24,20 @@ from dynid.model.term import Entries, Place, entry_differences
 from dynid.robot import BASE, Robot
 from dynid.robot import inertia as ten
 
-
-def joint_parameter(robot: Robot, symbol: str, joint: int, unit: str, *, kind: Kind = OTHER,
-                    positive: bool = False) -> Parameter:
-    """Return a parameter of one joint, named by `symbol` and the joint's number, with its value in the robot file."""
-    name = f"{symbol}{joint + 1}"
-    return Parameter(name, unit, joint, robot.joints[joint].name, positive=positive, nominal=robot.values.get(name),
-                     kind=kind, symbol=symbol)
+TORQUE, RATE = ("N m", "N"), ("N m s/rad", "N s/m")  # units for revolute and for prismatic joints
+ANY_VALUE, NOT_NEGATIVE = (-np.inf, np.inf), (0.0, np.inf)  # bounds of parameters
 
 
-def joint_unit(robot: Robot, joint: int, turning: str, sliding: str) -> str:
-    return sliding if robot.joints[joint].prismatic else turning
+def joint_parameter(robot: Robot, symbol: str, joint: int, unit: str | tuple[str, str], *, kind: Kind = OTHER,
+                    positive: bool = False, bounds: tuple[float, float] = ANY_VALUE, ridge: float = 0.0) -> Parameter:
+    """Return a parameter of one joint, named by `symbol` and the joint's number, with its value in the robot file.
+
+    unit: one unit, or those for a revolute and for a prismatic joint. Other arguments: see `Parameter`.
+    """
+    name, one = f"{symbol}{joint + 1}", robot.joints[joint]
+    own = unit if isinstance(unit, str) else unit[one.prismatic]
+    return Parameter(name, own, joint, one.name, positive=positive, nominal=robot.values.get(name), kind=kind,
+                     symbol=symbol, bounds=bounds, ridge=ridge)
 
 
 @dataclass(frozen=True)
@@ -151,14 +154,13 @@ def body_parameters(number: str, owner: int, body: str, values: Array | None) ->
 
 @dataclass(frozen=True)
 class RotorInertia:
-    """Rotor inertia Ia of rotor and gears at the joint side, of all or some joints (Janot, Vandanjon,
-    Gautier, eq. 49)."""
+    """Inertia Ia of rotor and gears at the joint side, of all or some joints (Janot, Vandanjon, Gautier, eq. 49)."""
 
     kind = "rotor"
     joints: tuple[str | int, ...] | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Ia", j, joint_unit(robot, j, "kg m^2", "kg"), kind=ROTOR, positive=True)
+        return tuple(joint_parameter(robot, "Ia", j, ("kg m^2", "kg"), kind=ROTOR, positive=True)
                      for j in chosen(robot, self.joints))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
@@ -285,7 +287,7 @@ class Spring:
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         j = robot.joint_index(self.joint)
-        return (joint_parameter(robot, "K", j, joint_unit(robot, j, "N m/rad", "N/m"), kind=SPRING, positive=True),)
+        return (joint_parameter(robot, "K", j, ("N m/rad", "N/m"), kind=SPRING, positive=True),)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         j = robot.joint_index(self.joint)
@@ -297,8 +299,7 @@ class Spring:
 
 
 def coupling_matrix(robot: Robot, coupling: Any) -> Array:
-    """Return a checked motor-joint coupling matrix T (joints, motors): tau = T tau_m, dq_m = T' dq (Sousa, eq.
-    4.1-4.2)."""
+    """Return a checked motor-joint coupling matrix T (joints, motors): tau = T tau_m (Sousa, eq. 4.1-4.2)."""
     matrix = np.asarray(coupling, dtype=float)
     if matrix.shape != (robot.dof, robot.dof) or not np.isfinite(matrix).all():
         raise ModelError(f"the coupling matrix of robot '{robot.name}' must be {robot.dof} x {robot.dof} finite "

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError
-from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, identify
 from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, to_table
@@ -22,7 +21,6 @@ from dynid.estimate.recursive.result import Limits, standard_limits
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
 from dynid.model import LinearModel, complete
-from dynid.model.fixed_inertias import fixed_inertia_values
 from dynid.online.causal import TimedRows
 from dynid.online.change_explanations import Change, changes
 from dynid.online.feed import Feed, FeedOptions
@@ -30,7 +28,9 @@ from dynid.online.motion_rows import OneSample, RowEntries, checked_motion, fed_
 from dynid.online.streamed import Streamed
 from dynid.online.verdict import ParameterVerdict, verdicts
 from dynid.regression import BaseParameters, base_parameters
+from dynid.regression.base import dry_columns
 from dynid.regression.equations import Layout
+from dynid.regression.known import fixed_inertia_values
 from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 from dynid.threads import pool

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate
-from dynid.estimate.discontinuous_columns import dry_columns
-from dynid.estimate.recursive import Recursion
+from dynid.estimate.recursive.recursion import Recursion
 from dynid.lapack import solve_triangular
 from dynid.model import Payload, required_robot_model
 from dynid.online.causal import TimedRows
@@ -25,6 +24,7 @@ from dynid.payloads.result import PayloadEstimate
 from dynid.recording.drive_gains import gain_covariance
 from dynid.recording.preparation.selection import true_ranges
 from dynid.regression import Regression
+from dynid.regression.base import dry_columns
 from dynid.regression.equations import Layout
 
 IDENTIFIED_SHARE_OF_PRIOR = 0.5  # share of the prior standard deviation below which a parameter is identified

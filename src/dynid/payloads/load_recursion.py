@@ -33,7 +33,8 @@ import numpy as np
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
 from dynid.estimate import Estimate
-from dynid.estimate.recursive import Exponential, Recursion
+from dynid.estimate.recursive.forgetting import Exponential
+from dynid.estimate.recursive.recursion import Recursion
 from dynid.estimate.recursive.watchers import log_evidence, low_power
 from dynid.lapack import solve_triangular
 from dynid.payloads.payload_methods import LoadedModel

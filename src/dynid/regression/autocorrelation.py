@@ -333,8 +333,7 @@ def noise_matrix(columns: Array, keep: Bools, shape: Array) -> Array:
 
 
 def correlated_covariance(columns: Array, residual: Array, keep: Bools) -> Array:
-    """Return the covariance (k, k) of least squares on columns (k, m) with autocorrelated residuals (m,); rows that
-    are not kept are gaps."""
+    """Return the covariance (k, k) of least squares on columns (k, m) with autocorrelated residuals (m,) and gaps."""
     x = np.where(keep, columns, 0.0)
     inverse = np.linalg.pinv(x @ x.T, hermitian=True, rcond=1e-24)
     return np.asarray(inverse @ noise_matrix(columns, keep, autocovariance(residual, keep)) @ inverse)

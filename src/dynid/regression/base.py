@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.following import random_postures
 from dynid.errors import ModelError, NotPossibleError, require_type
 from dynid.model import LinearModel, Model, Parameters, robot_model
@@ -100,8 +100,7 @@ class BaseParameters:
         return self.matrix @ self.parameters.vector(theta)
 
     def expand(self, beta: ArrayLike) -> Array:
-        """Return a full vector (parameters,) with these base values, the known values, and zero for grouped
-        parameters."""
+        """Return a full vector (parameters,) with these base values, known values, and zeros elsewhere."""
         beta = np.asarray(beta, dtype=float)
         if beta.shape != (len(self),):
             raise ModelError(f"there are {len(self)} base parameters, got values of shape {beta.shape}")
@@ -310,3 +309,16 @@ def parsed(text: str, parameters: Parameters) -> Array:
     if not row.any():
         raise ModelError(f"the combination '{text}' contains no parameter; write it like 'ZZ1 + 0.25 M2'")
     return row
+
+
+def dry_columns(model: LinearModel, base: BaseParameters) -> Bools:
+    """Return a mask (base,) of regressor columns with dry friction. These are the columns that are not polynomials of
+    the velocity up to degree 2."""
+    rng = np.random.default_rng(0)
+    _, dq, ddq = rng.normal(size=(3, 20, model.dof))
+    q = closed_postures(model, 20, rng)
+    # The third difference over equal steps of any quadratic is zero; that of a sign or a Stribeck curve is not.
+    y = [model.regressor(q, s * dq, ddq)[:, :, base.independent] for s in (-3.0, -1.0, 1.0, 3.0)]
+    third = np.abs(y[3] - 3.0 * y[2] + 3.0 * y[1] - y[0]).max(axis=(0, 1))
+    size = np.max([np.abs(x).max(axis=(0, 1)) for x in y], axis=0)
+    return third > 1e-9 * np.maximum(size, 1e-300)

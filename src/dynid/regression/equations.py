@@ -218,8 +218,7 @@ def piece_entries(samples: Samples, piece: Piece, entries: Callable[[slice], Arr
 
 def known_torque(model: LinearModel, base: BaseParameters, q: Array, dq: Array, ddq: Array,
                  memory: Array | None = None) -> Array:
-    """Return the torque (samples, dof) of the known parameters; `memory` (samples, channels) belongs to terms with
-    memory."""
+    """Return the torque (samples, dof) of the known parameters; memory (samples, channels): see `Model.fill`."""
     def filled(place: Ints, rows: int) -> tuple[Array]:
         out = np.empty((rows, len(q)))
         complete(model).fill(q, dq, ddq, place, out, *(() if memory is None else (memory,)))

@@ -155,8 +155,7 @@ class FilteredEquations(Derived):
         return energy, power
 
     def _filled(self, log: int, part: slice, place: Ints, rows: int, *, changing: bool) -> tuple[Array, Array]:
-        """Return momentum and force (rows, samples) of regressor entries. place (dof, parameters): row of each entry,
-        -1 for none."""
+        """Return momentum and force (rows, samples) of regressor entries. place (dof, parameters): their rows or -1."""
         signals, along = filtered_signals(self.logs[log]), self._along[log]
         memory = memory_states(self.equations.model, along)
         q, dq = np.ascontiguousarray(signals.q[part]), np.ascontiguousarray(signals.dq[part])

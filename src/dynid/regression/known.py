@@ -10,11 +10,14 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.lapack import null_space
+from dynid.model import LinearModel, robot_model
 from dynid.regression.base import BaseParameters
+from dynid.robot.followers import links_with_fixed_inertia
 
 # Relative to a value, or to one unit: a smaller standard deviation is below rounding, so the value is exact.
 _EXACT_TOLERANCE = 1e-12
 _DEPENDENT_FACTS = 1e-9  # singular values below this share of the largest are zero
+KnownValues = Mapping[str, "Known | float | tuple[float, float]"]
 MAX_KNOWN_VALUE = 1e12  # SI units: more than a parameter of any robot, and far from overflow
 
 
@@ -26,7 +29,14 @@ class Known:
     std: float = 0.0
 
 
-def check_known(base: BaseParameters, known: Mapping[str, Known | float | tuple[float, float]]) -> dict[str, Known]:
+def fixed_inertia_values(model: LinearModel) -> dict[str, float]:
+    """Return the ten inertial parameters of every body with known inertia by name, as known values for `identify`."""
+    own = robot_model(model)
+    held = () if own is None else links_with_fixed_inertia(own.robot)
+    return {one.name: one.nominal for one in model.parameters if one.body in held and one.nominal is not None}
+
+
+def check_known(base: BaseParameters, known: KnownValues) -> dict[str, Known]:
     """Return the known values by name of a standard parameter. Refuses unknown names and invalid numbers."""
     found = {}
     for name, given in known.items():
@@ -108,8 +118,7 @@ class Prior:
                      {**self.known, **other.known}, self.strength, both)
 
     def standard_rows(self, base: BaseParameters) -> tuple[Array, Array]:
-        """Return rows on standard parameters, matrix (n, parameters) theta = values (n,), with unit standard
-        deviation."""
+        """Return rows on standard parameters, matrix (n, parameters) theta = values (n,), of unit variance."""
         matrix = np.zeros((len(self.known), len(base.parameters)))
         for row, (name, one) in zip(matrix, self.known.items(), strict=True):
             row[base.parameters.index(name)] = 1.0 / one.std
@@ -117,6 +126,18 @@ class Prior:
         if self.facts is None:
             return matrix, targets
         return np.vstack([matrix, self.facts[0]]), np.concatenate([targets, self.facts[1]])
+
+
+def with_known(model: LinearModel, base: BaseParameters, known: KnownValues | None
+               ) -> tuple[BaseParameters, Prior | None]:
+    """Return base parameters given all exactly known values, and the prior of values with a standard deviation.
+
+    Inertias that the robot file states as known are added to `known`, values by name of a standard parameter.
+    """
+    fixed = {name: value for name, value in fixed_inertia_values(model).items() if name not in base.known}
+    facts = check_known(base, {**fixed, **(known or {})})
+    base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
+    return base, Prior.from_known(base, {name: one for name, one in facts.items() if one.std > 0.0})
 
 
 def known_parameters(prior: Prior | None) -> dict[str, Known]:

@@ -27,7 +27,7 @@ from numpy.fft import rfft
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.order_statistics import distinct
-from dynid.regression.derived import Derived, Mixed
+from dynid.regression.derived import noise_model
 from dynid.regression.equations import Equations, Piece
 from dynid.signals import fast_length
 
@@ -101,8 +101,7 @@ class LowFrequencyNoise:
                 for coefficients, band in zip(_fitted(bands), bands, strict=True)]
 
     def spectrum(self, size: int) -> Array:
-        """Return the spectrum at the frequencies of a real series of `size` rows (size // 2 + 1,), zero above the
-        band."""
+        """Return the spectrum at the frequencies of `size` real rows (size // 2 + 1,), zero above the band."""
         angle = 2.0 * np.pi * np.arange(size // 2 + 1) / size
         return np.where(angle < self.top, self.coefficients @ _shapes(self.memories, angle), 0.0)
 
@@ -178,11 +177,7 @@ def _fitted(bands: Sequence[_Band]) -> list[Array]:
 
 def have_common_noise(equations: Equations) -> bool:
     """Return whether the noise of several equations has common sources: those of a robot with a free base."""
-    if isinstance(equations, Mixed):
-        return False
-    if isinstance(equations, Derived):
-        return have_common_noise(equations.equations)
-    robot = getattr(equations.layout.model, "robot", None)
+    robot = getattr(noise_model(equations), "robot", None)
     return robot is not None and bool(robot.has_free_base)
 
 

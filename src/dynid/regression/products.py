@@ -56,8 +56,7 @@ class Windows:
 
     @staticmethod
     def from_motion(q: Array, dq: Array, taps: ProductTaps, step: int, memory: Array | None = None) -> Windows:
-        """Return the windows of positions and velocities (samples, dof), the first of which starts at the
-        first sample."""
+        """Return the windows of positions and velocities (samples, dof), the first one at the first sample."""
         def through(weights: Array) -> Array:
             found = _through(q.T, weights.reshape(-1, weights.shape[-1]), step)  # (dof, rows, weights)
             return np.moveaxis(found, 0, 1).reshape(found.shape[1], found.shape[0], *weights.shape[:-1])
@@ -77,8 +76,7 @@ class Windows:
 
 
 def _through(signals: Array, weights: Array, step: int) -> Array:
-    """Return signals (signals, samples) filtered by k kernels (k, lags): sums (signals, rows, k) at every step-th
-    window."""
+    """Return signals (signals, samples) filtered by k kernels (k, lags): (signals, rows, k) at every step-th window."""
     windows = np.lib.stride_tricks.sliding_window_view(signals, weights.shape[-1], axis=1)[:, ::step]
     return np.asarray(windows @ weights.T)
 
@@ -110,8 +108,7 @@ class ProductForm:
         return ProductForm(form.model.dof, form.parts)
 
     def filled(self, windows: Windows, place: Ints, count: int) -> Array:
-        """Return filtered entries (count, rows) of the regressor; place (dof, parameters): the row of each entry, -1
-        for none."""
+        """Return filtered entries (count, rows) of the regressor; place (dof, parameters): row of each entry or -1."""
         out = np.zeros((count, len(windows.positions)))
         for part in self.parts:
             own = np.ascontiguousarray(place[:, part.columns])

@@ -17,11 +17,11 @@ from dynid.dynamics.following import closed_chain
 from dynid.estimate import Estimate
 from dynid.estimate.export import body_inertias
 from dynid.model import Model, make_terms, required_robot_model
-from dynid.model.fixed_inertias import fixed_inertia_values
 from dynid.output_fields import array_of, output_fields, record
 from dynid.plain import finite
 from dynid.recording.log_reading import read
 from dynid.regression import BaseParameters, base_parameters
+from dynid.regression.known import fixed_inertia_values
 from dynid.robot import Robot, inertia_problems
 from dynid.robot.followers import links_with_fixed_inertia
 from dynid.runs.results import PARAMETERS, load

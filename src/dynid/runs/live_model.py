@@ -23,12 +23,12 @@ from dynid.estimate.recursive.forgetting import DEFAULT
 from dynid.estimate.recursive.start import PriorLike, prior_of_file
 from dynid.estimate.recursive.stream import INSTRUMENTAL
 from dynid.model import LinearModel, complete
-from dynid.model.fixed_inertias import fixed_inertia_values
 from dynid.online import FeedOptions, Online
 from dynid.online.excerpt import STRETCH_SECONDS, Excerpt
 from dynid.online.motion_rows import fed_samples
 from dynid.recording import Recording
 from dynid.regression import BaseParameters, base_parameters
+from dynid.regression.known import fixed_inertia_values
 from dynid.robot import Robot
 from dynid.runs.choices import choose
 from dynid.runs.models import AUTO, first_model, make_model, make_robot, names_friction

@@ -67,8 +67,7 @@ def _no_function(name: str, of: object) -> float:
 
 
 def base_forms(robot: Robot) -> BaseForms:
-    """Return symbolic base parameters of a serial arm of revolute joints whose frames are on the joint axes (MDH,
-    URDF)."""
+    """Return symbolic base parameters of a serial revolute arm with frames on the joint axes (MDH, URDF)."""
     n = robot.dof
     for joint in robot.joints:
         if joint.prismatic:

@@ -91,8 +91,7 @@ class _Search:
         return all(j in self.own for j in self.unknown(path))
 
     def seen_from(self, joint: int, end: _End, path: Sequence[int]) -> Vector:
-        """Return an attachment point of one chain in the frame of a joint of the other chain, whose earlier joints are
-        known."""
+        """Return an attachment point in the frame of a joint of the other chain, whose earlier joints are known."""
         other, own = paths_apart(self.chain, path[-1], end.body)
         point = carried_out(self.frames, own, end.point)
         for k in other[:other.index(joint)]:

@@ -62,8 +62,7 @@ def accelerations(w: Writer, tau: Sequence[Value]) -> Vector:
 
 @dataclass(frozen=True)
 class _Load:
-    """Friction (dof,) of a load-dependent term and its derivatives (dof,) by the torques of the bodies, which are
-    inertia ddq + bias."""
+    """Load-dependent friction (dof,), with its derivatives (dof,) by body torques, which are inertia ddq + bias."""
 
     symbols: Vector
     friction: Vector

@@ -241,13 +241,10 @@ class Graph:
     def taken_over(self, other: Graph, outputs: Sequence[Value], inputs: Mapping[str, Sequence[Value]]) -> list[Value]:
         """Return copies of another graph's outputs on this graph, with given values for its inputs."""
         made: dict[int, Value] = {}
+        entry = entry_by_name(inputs)
         for place in other.live(outputs):
             node = other.nodes[place]
-            if node.kind == "symbol":
-                name, index = node.name[:-1].split("[")
-                made[place] = inputs[name][int(index)]
-            else:
-                made[place] = self.again(node, made)
+            made[place] = entry(node.name) if node.kind == "symbol" else self.again(node, made)
         return [-made[value.node] if value.negative else made[value.node] for value in outputs]
 
     def live(self, outputs: Iterable[Value]) -> list[int]:
@@ -290,6 +287,15 @@ class Graph:
         for place in self.live(outputs):
             made[place] = _made(self.nodes[place], made, symbol, function)
         return [-made[value.node] if value.negative else made[value.node] for value in outputs]
+
+
+def entry_by_name(inputs: Mapping[str, Any]) -> Callable[[str], Any]:
+    """Return a function that returns the entry of an input by its name in a graph, such as q[2]."""
+    def entry(name: str) -> Any:
+        one, index = name[:-1].split("[")
+        return inputs[one][int(index)]
+
+    return entry
 
 
 def _made(node: Node, made: Mapping[int, Any], symbol: Callable[[str], Any],

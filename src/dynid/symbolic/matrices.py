@@ -37,8 +37,7 @@ _SYMMETRIC_PAIRS = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
 
 def inertia(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]) -> Matrix:
-    """Return the joint-space inertia matrix: column i contains the torques of the composite bodies for unit
-    acceleration of joint i."""
+    """Return the joint-space inertia matrix: column i has the torques for unit acceleration of joint i."""
     count = len(chain.links)
     matrix = [[graph.zero] * count for _ in range(count)]
     for i, numbers in enumerate(composites(graph, chain, frames, bodies)):

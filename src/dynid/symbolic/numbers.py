@@ -169,8 +169,7 @@ class ModelLayout:
 
 
 def layout(model: Model, following: Following = "auto") -> ModelLayout:
-    """Return the frames and numbers of a model. following: whether dependent joints are "given", "solved" in closed
-    form, or "auto"."""
+    """Return the frames and numbers of a model. following: dependent joints are "given", "solved" or "auto"."""
     robot = model.robot
     if robot.dof > _MOST_JOINTS:
         raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} moving joints, and code is generated for up to "

@@ -49,8 +49,7 @@ class Program:
 
     @cached_property
     def matrix(self) -> Array:
-        """Matrix that converts the model's parameters theta to the parameters of the generated functions, p = matrix
-        theta."""
+        """Matrix of p = matrix theta, from the model's parameters theta to those of the generated functions."""
         return np.asarray(self.numbers.matrix @ self.plan.matrix)
 
     @property
@@ -71,8 +70,7 @@ class Program:
                          f"{', '.join(f.name for f in self.functions)}")
 
     def numbers_of(self, theta: ArrayLike | Mapping[str, float]) -> Array:
-        """Return the parameters p of the generated functions (numbers,), for the model's parameters theta
-        (parameters,)."""
+        """Return the parameters p (numbers,) of generated functions for the model's parameters theta (parameters,)."""
         return np.asarray(self.matrix @ self.plan.model.parameters.vector(theta))
 
     def __call__(self, name: str, **inputs: ArrayLike) -> Any:

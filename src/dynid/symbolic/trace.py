@@ -20,7 +20,7 @@ from dynid.errors import ModelError
 from dynid.model.term import Term
 from dynid.model.term_capabilities import Step, capabilities, term_name
 from dynid.robot import Robot
-from dynid.symbolic.graph import Graph, Value
+from dynid.symbolic.graph import Graph, Value, entry_by_name
 
 TRACED_FUNCTIONS = {np.sin: "sin", np.cos: "cos", np.tanh: "tanh", np.arctan: "atan", np.exp: "exp", np.sqrt: "sqrt",
           np.absolute: "abs", np.sign: "sign", np.maximum: "max", np.minimum: "min", np.greater: "greater",
@@ -96,13 +96,9 @@ def evaluated(graph: Graph, outputs: Sequence[Value], inputs: Mapping[str, Array
     """Return the values (samples,) of graph outputs; inputs: arrays (samples, n) by name."""
     functions: dict[str, Callable[..., Any]] = {name: function for function, name in TRACED_FUNCTIONS.items()}
     functions |= {"pow": np.power, "where": np.where}
-
-    def symbol(name: str) -> Array:
-        one, index = name[:-1].split("[")
-        return inputs[one][:, int(index)]
-
+    by_name = entry_by_name({name: array.T for name, array in inputs.items()})
     with np.errstate(all="ignore"):
-        return graph.replay(outputs, symbol, lambda name, of: functions[name](*of))
+        return graph.replay(outputs, by_name, lambda name, of: functions[name](*of))
 
 
 def traced_entries(graph: Graph, term: Term, robot: Robot, signals: Sequence[Sequence[Value]],

@@ -171,7 +171,7 @@ def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples]
                                        "map its columns with --set 'log.reference=[...]'", "no-reference")
             # A velocity that is measured d seconds late acts as an inertia smaller by d kd: 8.6 of 95 kg on the EMPS.
             # Without this correction, a carriage that is too light would reproduce the log best.
-            from dynid.estimate.closed_loop import law_of_log
+            from dynid.estimate.closed_loop.speed_lag import law_of_log
 
             law, notes = law_of_log(controller, recording)
             log = closed_loop(estimate, recording, law)

@@ -11,8 +11,8 @@ from scipy.signal import lsim
 
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Problem
-from dynid.estimate.closed_loop import first_run, make_loop, tracking
-from dynid.estimate.closed_loop.loop import at_samples, friction_sign_unclear
+from dynid.estimate.closed_loop.loop import at_samples, friction_sign_unclear, make_loop, tracking
+from dynid.estimate.closed_loop.start import first_run
 from dynid.estimate.direct import torque_slopes
 from dynid.model import Model, make_terms
 from dynid.recording import Recording

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.estimate.closed_loop import law_of_log
+from dynid.estimate.closed_loop.speed_lag import law_of_log
 from dynid.recording import Recording
 from dynid.simulation import PD, PID, Cascade, ControlLaw
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dynid.errors import NotPossibleError
-from dynid.estimate.instruments import Instrumented, Measured, at_low_rate, low_rate, low_rate_scale, project
-from dynid.estimate.instruments.equations import hann, smooth, smoothed_velocity
+from dynid.estimate.instruments.equations import Instrumented, Measured, hann, smooth, smoothed_velocity
+from dynid.estimate.instruments.projection import at_low_rate, low_rate, low_rate_scale, project
 from dynid.model import Coulomb, Model, RigidBodies, Viscous
 from dynid.recording import Decimation, Samples
 from dynid.recording.decimate import decimate_columns, decimated_rows

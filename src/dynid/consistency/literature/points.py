@@ -25,8 +25,7 @@ DEFAULT_HALF_EDGE = 0.5  # m: half the edge of the box of a link without a known
 
 
 def point_matrix(box: Box, count: int = 3) -> Array:
-    """Return the ten inertial parameters of a unit mass at each node of a grid in the box (10, count^3): R of eq.
-    2.74."""
+    """Return the ten inertial parameters (10, count^3) of unit masses on a grid in the box: R of eq. 2.74."""
     axes = [np.linspace(low, high, count) for low, high in zip(box.low, box.high, strict=True)]
     places = np.array(np.meshgrid(*axes, indexing="ij")).reshape(3, -1).T
     homogeneous = np.column_stack([places, np.ones(len(places))])
@@ -94,8 +93,7 @@ def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked) ->
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step of the reduction: number of removed base parameters, misfit, distance from the consistent set, and
-    values."""
+    """One step of the reduction: number of removed base parameters, misfit, distance from consistency, values."""
 
     removed: int
     misfit: float
@@ -152,8 +150,7 @@ def as_fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, the
 
 
 def start_values(consistency: Consistency, start: Array | None = None) -> Array:
-    """Return initial parameters (parameters,) of a nonlinear search: given ones, or spheres of 1 kg and 0.1 m, friction
-    0.1."""
+    """Return initial parameters (parameters,) of a nonlinear search: given ones, or spheres of 1 kg and 0.1 m."""
     if start is not None:
         return consistency.parameters.vector(start)
     theta = np.where(consistency.parameters.positive, 0.1, 0.0)

@@ -1,5 +1,4 @@
-"""Sequential quadratic programming with constraints on eigenvalues or leading minors (Mata et al. 2005; Sousa, eq.
-2.69)."""
+"""Sequential quadratic programming with constraints on eigenvalues or minors (Mata et al. 2005; Sousa, eq. 2.69)."""
 
 from __future__ import annotations
 

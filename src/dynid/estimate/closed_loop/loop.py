@@ -130,8 +130,7 @@ class Loop:
     def _laws(self, theta: Array) -> tuple[LawOf, ...]:
         """Return candidate control laws for theta: the robot's own, and a rescaled one if the inertia differs much. A
         model close to the robot follows the log with the known gains; a model with a very different inertia may be
-        unstable with them. The apparent inertia is too inaccurate to decide, so the law that follows the log best is
-        used."""
+        unstable with them. The law that follows the log best is used."""
         if self.apparent_inertia is None:
             return (self.machine_law,)
         ratio = self.inertia(theta) / self.apparent_inertia
@@ -139,8 +138,7 @@ class Loop:
         return (self.machine_law,) if close else (self.machine_law, self.rescaled_law)
 
     def _stable_law(self, theta: Array, law: ControlLaw) -> ControlLaw:
-        """Return the law, or a computed-torque law with the assumed poles if independent joint loops would be
-        unstable."""
+        """Return the law, or a computed-torque law with the assumed poles if joint loops would be unstable."""
         model = robot_model(self.model)
         if self.assumed is None or model is None or self._holds(theta, law):
             return law
@@ -184,8 +182,7 @@ class Loop:
 
 
 def make_loop(problem: Problem, method: str, controller: Controller | None = None, step: float | None = None) -> Loop:
-    """Return the closed loop of a problem. Its references are those of the logs, or computed from the measured
-    positions."""
+    """Return the closed loop of a problem, with references of the logs or computed from measured positions."""
     parts, dof = problem.data, problem.model.dof
     given = controller or problem.controller
     # Poles of an unknown controller are as fast as the sampling rate allows.
@@ -246,8 +243,7 @@ def loop_response(numerator: Sequence[float], denominator: Sequence[float], refe
 
 
 def apparent_inertia(gains: Law, logs: Sequence[Log]) -> Array:
-    """Return the apparent inertia of each joint (dof,), kg m^2 or kg. It is at least the derivative gain times the
-    sampling period."""
+    """Return the apparent inertia of each joint (dof,), kg m^2 or kg. It is at least kd times the sampling period."""
     found = np.ones(len(gains.kp))
     for j, (kp, kd) in enumerate(zip(gains.kp, gains.kd, strict=True)):
         least = float(kd) / min(log.reference.rate for log in logs)
@@ -291,8 +287,7 @@ class Log:
 
 def log_references(parts: Sequence[Samples], recordings: Sequence[Recording], law: ControlLaw
                    ) -> tuple[tuple[Log, ...], tuple[Note, ...]]:
-    """Return one log for each set of samples, and notes on computed references. recordings: one for each set of
-    samples, or none at all."""
+    """Return one log for each set of samples, and notes on computed references. recordings: as many, or none."""
     logs, notes = [], []
     for k, part in enumerate(parts):
         recording = recordings[k] if recordings else None

@@ -59,8 +59,7 @@ def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, 
 
 
 def joint_lags(gains: Law, reference: Reference, recording: Recording) -> list[float | None]:
-    """Return the velocity delay of each joint in one log, in sampling periods; None if its torques do not match the
-    gains."""
+    """Return each joint's velocity delay in one log, in sampling periods; None if its torques contradict the gains."""
     from scipy.signal import butter, sosfiltfilt
 
     rate, cutoff = reference.rate, butter(4, _CUTOFF_OF_NYQUIST, output="sos")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -56,8 +56,7 @@ def run_unit_inertias(loop: Loop) -> SimulatedRun:
 
 def run_unit_links(loop: Loop) -> SimulatedRun:
     """Simulate links of unit inertia about their own joint axis, or unit mass for prismatic joints, with the robot's
-    poles: the second regular start (Janot, Vandanjon, Gautier, eq. 51). Their inertia matrix is regular in every
-    posture."""
+    poles: the second regular start (Janot, Vandanjon, Gautier, eq. 51). Their inertia matrix is always regular."""
     robot = complete(loop.model).robot
     if robot is None or robot.followers is not None or any(body.virtual for body in robot.bodies):
         raise ModelError("start 'regular-links' needs a robot with one link per joint", "use 'regular'", "no-links")
@@ -74,8 +73,7 @@ def _run_with_poles(loop: Loop, model: LinearModel, theta: Array, inertia: Array
 
 
 def unit_links(robot: Robot) -> Array:
-    """Return ten parameters per body (10 bodies,): inertia 1 about the axis of a revolute joint, M = 1 for a
-    prismatic one."""
+    """Return ten parameters per body (10 bodies,): inertia 1 about a revolute joint, M = 1 for a prismatic one."""
     numbers = np.zeros((robot.dof, 10))
     for j, joint in enumerate(robot.joints):
         x, y, z = joint.after[2, :3]  # the joint's axis in the body's frame
@@ -131,9 +129,9 @@ class LoopOptions:
     start: str
     tolerance: float
     max_iterations: int
-    step: float | None
-    controller: Controller | None
-    transient: float | None
+    step: float | None = field(default=None, kw_only=True)
+    controller: Controller | None = field(default=None, kw_only=True)
+    transient: float | None = field(default=None, kw_only=True)
 
     def dropped(self, settling: float) -> float:
         """Return the time dropped at the start of each log, s, for a loop with this settling time, s."""

@@ -69,8 +69,7 @@ class BaseMap:
         return x - (x @ self.rows.T) @ self._right_inverse.T
 
     def onto(self, x: Array, targets: Array) -> Array:
-        """Return x (draws, parameters) with the smallest change that gives whitened values `targets` (draws,
-        combinations)."""
+        """Return x (draws, parameters) changed least so that whitened values are `targets` (draws, combinations)."""
         return x + (targets - x @ self.rows.T) @ self._right_inverse.T
 
     @cached_property

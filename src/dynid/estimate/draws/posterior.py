@@ -166,8 +166,7 @@ def check_draws(count: int, spread: float) -> None:
 
 
 def _checked(estimate: Estimate, count: int, spread: float) -> tuple[Array, Array]:
-    """Return the full parameters of the estimate and its covariance; raise an error if models cannot be drawn from
-    them."""
+    """Return full parameters and covariance of the estimate; raise an error if models cannot be drawn from them."""
     check_draws(count, spread)
     if estimate.theta is None:
         raise NotPossibleError(f"method '{estimate.method}' gives base parameters only, and draws need all parameters",

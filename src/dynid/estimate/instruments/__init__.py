@@ -11,22 +11,3 @@ Z is the regressor along a noise-free motion. Two precautions are needed for unf
   product with a smooth Z cancels in the sum, but not at a jump of Z. Z is therefore tapered where rows are excluded,
   and its dry columns are smoothed. Z remains a valid instrument.
 """
-
-from dynid.estimate.instruments.equations import WINDOW, Instrumented, Measured, soften, taper
-from dynid.estimate.instruments.projection import (
-    LowRate,
-    Projected,
-    at_low_rate,
-    instrument_shift,
-    low_rate,
-    low_rate_scale,
-    project,
-    spectral_covariance,
-    spectral_freedom,
-)
-from dynid.estimate.instruments.transfer import filtered_references, plain_references, with_joint_deflection
-
-__all__ = [
-    "WINDOW", "Instrumented", "LowRate", "Measured", "Projected", "at_low_rate", "filtered_references",
-    "instrument_shift", "low_rate", "low_rate_scale", "plain_references", "project", "soften", "spectral_covariance",
-    "spectral_freedom", "taper", "with_joint_deflection"]

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from dynid.arrays import Array, Bools
-from dynid.estimate.discontinuous_columns import dry_columns
 from dynid.model import LinearModel
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations
+from dynid.regression.base import dry_columns
 from dynid.regression.derived import Derived
 from dynid.regression.equations import Layout, Piece, Rows, piece_entries
 
@@ -174,8 +174,7 @@ def taper(samples: Samples, dropped: float) -> Array:
 
 
 def soften(mask: Bools, samples: Samples, length: float = WINDOW) -> Array:
-    """Return a mask (samples, dof) whose ones decrease smoothly to zero at the ends of each interval, over a window
-    (s)."""
+    """Return a mask (samples, dof) whose ones decrease smoothly to zero at the ends of intervals, over a window (s)."""
     from scipy.ndimage import binary_erosion
 
     window, out = hann(samples.rate, length), np.zeros(mask.shape)

@@ -303,8 +303,7 @@ def _extended(shape: Array) -> Array:
 
 def _beside_gaps(shape: Array, kept: Array) -> Array:
     """Return the share (frequencies,) of noise that remains at its frequency although rows are missing. shape
-    (frequencies,): spectrum of the noise. kept (rows,): weight of each row; gaps spread a peak of the spectrum over all
-    frequencies."""
+    (frequencies,): spectrum of the noise. kept (rows,): weight of each row; gaps spread a peak of the spectrum."""
     rows, whole = len(kept), _extended(shape)
     window = np.fft.irfft(np.abs(np.fft.rfft(kept)) ** 2, rows) / max(float(np.sum(kept ** 2)), 1.0)
     return np.clip(np.fft.rfft(np.fft.irfft(whole, rows) * window).real / whole, _LEAST_FREE, 1.0)

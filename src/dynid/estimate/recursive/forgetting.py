@@ -30,8 +30,7 @@ class Forgetting:
     steady: ClassVar[bool] = True
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
-        """Return the kernel's mode and factors for samples `done` to done + samples; by default nothing is
-        forgotten."""
+        """Return the kernel's mode and factors for samples `done` to done + samples; default: no forgetting."""
         return NONE, np.ones(samples)
 
 

@@ -11,7 +11,7 @@ from dynid.errors import ModelError
 from dynid.estimate.closed_loop.loop import Log
 from dynid.estimate.covariance import LinearFit
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.instruments import filtered_references, plain_references
+from dynid.estimate.instruments.transfer import filtered_references, plain_references
 from dynid.estimate.linear import solve
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.recursive.result import standard_limits
@@ -58,8 +58,7 @@ def s_rls(problem: Problem, *, prior_std: float | None = None, start: Start = "z
           noise: float | str = "learn") -> Estimate:
     """Return the estimate by sequential recursive least squares: all samples of the last joint, then of the previous
     joint, with P passed on (Ardiani, eq. 3.15-3.16). The estimate equals that of `rls`; the diagnostic
-    `joint_estimates` (joints, base) has the estimates after each joint. Options are those of `rls`, without
-    forgetting."""
+    `joint_estimates` (joints, base) has the estimates after each joint. Options: see `rls`."""
     return _over_logs(problem, "s-rls", _options(problem, None, prior_std, start, noise, 0.0))
 
 
@@ -116,15 +115,13 @@ def riv(problem: Problem, *, references: References = "reference", forgetting: f
         depends_on={"order"})
 def civ(problem: Problem, *, references: References = "reference", forgetting: float | str | None = None,
         prior_std: float | None = None, start: Start = "zero") -> Estimate:
-    """Return the estimate of `riv`, computed row by row from the last joint (Ardiani, eq. 4.7-4.9); the values are the
-    same."""
+    """Return the estimate of `riv`, computed row by row from the last joint (Ardiani, eq. 4.7-4.9)."""
     return _with_references(problem, "civ", _options(problem, forgetting, prior_std, start, 1.0, 0.0), references)
 
 
 def _options(problem: Problem, forgetting: float | str | None, prior_std: float | None, start: Start,
              noise: float | str, robust: float) -> StreamOptions:
-    """Return options of a stream from those of a method; known values with a standard deviation are part of the
-    prior."""
+    """Return options of a stream from those of a method; known values with a standard deviation are a prior."""
     if prior_std is not None and not prior_std > 0.0:
         raise ModelError(f"the standard deviation of a start must be above zero, got {prior_std}")
     b, known = len(problem.base), problem.regression.prior

@@ -260,8 +260,7 @@ class Recursion:
         return [*self.stretches, RestartSegment(self.restarts[-1], self.done, self.before, fold)]
 
     def live(self) -> Stacked:
-        """Return the current factor as a least-squares problem with ridge penalties (see `Regression.ridge_penalty`).
-        With
+        """Return the current factor as a least-squares problem with ridge penalties (`Regression.ridge_penalty`). With
         instruments, it is the problem of the torques on the instruments."""
         b, ridge = len(self.beta), self.layout.base.ridge * self.norms
         rows = round(self.memory.weight) * len(self.layout.columns)

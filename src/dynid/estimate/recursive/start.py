@@ -51,8 +51,7 @@ def prior_rows(base: BaseParameters, prior: PriorLike | None) -> Prior | None:
 
 
 def from_covariance(values: Array, covariance: Array, identified: Any) -> Prior:
-    """Return prior rows of values (base,) with a covariance (base, base); parameters that are not
-    identified have none."""
+    """Return prior rows of identified values (base,) with a covariance (base, base)."""
     places = np.flatnonzero(identified & (np.diag(covariance) > 0.0))
     part = covariance[np.ix_(places, places)]
     scale = np.sqrt(np.diag(part))

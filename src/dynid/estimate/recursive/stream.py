@@ -158,8 +158,7 @@ class Stream:
         return replace(found, values=values, diagnostics=found.diagnostics.with_facts(facts))
 
     def _of_kept(self) -> Estimate:
-        """Return the estimate of method `mrls`; the standard errors of parameters that keep their initial values are
-        infinite."""
+        """Return the estimate of method `mrls`; parameters at their initial values have infinite standard errors."""
         self._need_samples()
         judged = self.assessment()
         found = result.recursive_estimate(self.recursion, "mrls")

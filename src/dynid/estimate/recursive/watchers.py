@@ -81,16 +81,14 @@ class InnovationTest:
         self.spread += (excess ** 2 - self.spread) / min(self.windows, _LONG_MEAN_WINDOWS)
 
     def _follow(self, power: list[float], rows: list[float]) -> None:
-        """Update the long-term mean of the squared innovations, over all windows at first, then over about the last
-        hundred."""
+        """Update the long-term mean of the squared innovations, over all windows, or about the last hundred."""
         for j, (p, n) in enumerate(zip(power, rows, strict=True)):
             if n > 0:
                 self.seen[j] += 1
                 self.usual[j] += (p / n - self.usual[j]) / min(self.seen[j], _LONG_MEAN_WINDOWS)
 
     def restart(self, recursion: Recursion) -> None:
-        """Increase the covariance around the current estimate according to the innovations; earlier data become a
-        prior."""
+        """Increase the covariance around the current estimate by the innovations; earlier data become a prior."""
         matrix = after_change(recursion, self.every)
         if recursion.outside is not None:
             matrix = np.vstack([matrix, recursion.outside.matrix])
@@ -155,8 +153,7 @@ class BoundCheck:
 
     @staticmethod
     def _at_start(recursion: Recursion) -> Array:
-        """Return the prior's standard deviations, or the value with which each parameter alone would explain the
-        whole torque."""
+        """Return the prior's standard deviations, or values with which parameters alone would explain the torque."""
         if recursion.prior is not None:
             h = recursion.prior.matrix.T @ recursion.prior.matrix
             if np.linalg.matrix_rank(h) == len(h):
@@ -213,8 +210,7 @@ class MemoryChoice:
         recursion.take(self.factors[self.chosen].copy())
 
     def _follow(self, block: Array) -> None:
-        """Update the noise power with one more pair of neighbouring blocks. The mean logarithm is used, because it is
-        robust to a few changes."""
+        """Update the noise power with one more pair of neighbouring blocks. The mean logarithm is robust to changes."""
         if len(self.before):
             both = triangular(np.vstack([self.before, block]))
             lost = max(both[-1, -1] ** 2 - self.before[-1, -1] ** 2 - block[-1, -1] ** 2, 1e-300) / (len(both) - 1)
@@ -287,7 +283,6 @@ def log_evidence(old: Array, new: Array, power: float) -> float:
 
 
 def low_power(innovations: Array) -> float:
-    """Return the low-frequency power of innovations (samples, dof), the mean over the joints; their variance if they
-    are white."""
+    """Return the low-frequency power of innovations (samples, dof), the mean over the joints."""
     found = [2.0 * c.sum() - c[0] for c in (autocovariance(x, x != 0.0) for x in innovations.T) if c[0] > 0.0]
     return float(np.mean(found)) if found else 1.0

@@ -149,8 +149,7 @@ def _torques(model: Model, theta: Array, motion: JointMotion) -> tuple[Array, Ar
 
 
 def _exact(model: Model, theta: Array, joint: int, holds: Collection[str]) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the attributes of a joint that a target represents exactly, and names of the parameters that it does not
-    represent."""
+    """Return the attributes of a joint that a target represents exactly, and the names of other parameters."""
     values = dict.fromkeys((name for name in PASSIVE if name in holds), 0.0)
     rest = []
     for place in np.flatnonzero(model.structure[joint]):

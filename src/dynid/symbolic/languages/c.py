@@ -1,5 +1,4 @@
-"""C: one header of `static inline` functions without allocation, for one sample per call or several in vector
-registers."""
+"""C: one header of `static inline` functions without allocation, for one sample or several in vector registers."""
 
 from __future__ import annotations
 
@@ -154,8 +153,7 @@ def _spelling(name: str, kind: str, real: str, batch: int) -> Spelling:
 
 # -- self-test -----------------------------------------------------------------------------------
 def _self_test(program: Program, name: str, kind: str, real: str, batch: int) -> str:
-    """Return a function that computes the largest error at stored states, relative to the largest entry of each
-    output."""
+    """Return a function for the largest error at stored states, relative to the largest entry of each output."""
     lines = ["/* Largest error at stored states, relative to the largest value of each result. */",
              f"static inline {real} {name}_self_test(void)", "{", f"  {real} worst = 0;"]
     for function, (inputs, outputs) in zip(program.functions, stored(program, real), strict=True):

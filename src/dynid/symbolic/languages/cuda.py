@@ -198,8 +198,7 @@ def _spelling(name: str, real: str) -> Spelling:
 
 
 def kernel_arguments(function: Function, real: str, restrict: str = "") -> list[str]:
-    """Return declarations of a kernel's arguments: inputs, whether p is given for each state, outputs, number of
-    states."""
+    """Return declarations of a kernel's arguments: inputs, whether p is per state, outputs, number of states."""
     found = []
     for one, _ in function.inputs:
         found.append(f"const {real} *{restrict}{one}")

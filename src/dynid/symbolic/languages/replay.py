@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynid.errors import NotPossibleError
 from dynid.symbolic.functions import split
+from dynid.symbolic.graph import entry_by_name
 from dynid.symbolic.languages.text import identifier
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def casadi_functions(program: Program) -> dict[str, Any]:
     found = {}
     for function in program.functions:
         symbols = {one: casadi.SX.sym(one, size) for one, size in function.inputs}
-        flat = function.graph.replay(function.values, _entry(symbols), _functions(casadi, {
+        flat = function.graph.replay(function.values, entry_by_name(symbols), _functions(casadi, {
             "abs": casadi.fabs, "max": casadi.fmax, "min": casadi.fmin, "pow": lambda x, y: x ** y,
             "greater": lambda x, y: x > y, "where": casadi.if_else}))
         outputs = []
@@ -39,21 +40,13 @@ def sympy_matrices(program: Program) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for function in program.functions:
         symbols = {one: [sympy.Symbol(f"{one}{k}", real=True) for k in range(size)] for one, size in function.inputs}
-        flat = function.graph.replay(function.values, _entry(symbols), _functions(sympy, {
+        flat = function.graph.replay(function.values, entry_by_name(symbols), _functions(sympy, {
             "abs": sympy.Abs, "max": sympy.Max, "min": sympy.Min, "pow": sympy.Pow,
             "greater": lambda x, y: sympy.Piecewise((1.0, x > y), (0.0, True)),
             "where": lambda c, x, y: sympy.Piecewise((x, sympy.Ne(c, 0)), (y, True))}))
         parts = zip(function.outputs, split(function.outputs, flat), strict=True)
         found[function.name] = {output.name: sympy.Matrix(*(*output.shape, 1)[:2], own) for output, own in parts}
     return found
-
-
-def _entry(symbols: dict[str, Any]) -> Callable[[str], Any]:
-    def entry(name: str) -> Any:
-        one, index = name[:-1].split("[")
-        return symbols[one][int(index)]
-
-    return entry
 
 
 def _functions(package: Any, own: dict[str, Callable[..., Any]]) -> Callable[[str, Sequence[Any]], Any]:

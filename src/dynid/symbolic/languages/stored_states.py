@@ -53,8 +53,7 @@ def _rounded(values: Array, real: str) -> Array:
 
 
 def has_rollout(program: Program) -> bool:
-    """Whether a rollout can be written: accelerations are available, and positions of dependent joints are not an
-    input."""
+    """Whether a rollout can be written, which needs accelerations without positions of dependent joints."""
     names = [function.name for function in program.functions]
     return "forward_dynamics" in names and "q_follow" not in dict(program.function("forward_dynamics").inputs)
 
