@@ -173,7 +173,8 @@ def extracted(problem: Problem, *, of: str = "wls", bounds: str = "normal",
         loss, form, step, search, nearest, runs, evaluations, seed: as in `dynid.literature.ExtractionOptions`.
     """
     if of == "extract":
-        raise ModelError("method 'extract' needs the base values of another method; give of = 'wls' or similar")
+        raise ModelError("method 'extract' needs the base values of another method; name that method, for example "
+                         "with the option of = 'wls'")
     first = find_method(of).function(problem)
     stacked = problem.regression.stack(joint_weights(problem.regression)) if step == "one" else None
     found = extract(BaseValues.from_estimate(first, stacked), bounds, ExtractionOptions(
