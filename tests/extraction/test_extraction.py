@@ -31,7 +31,7 @@ def arm(name: str = "arm3r", friction: bool = False) -> tuple[Model, np.ndarray,
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset"))) if friction else Model(robot)
     theta = model.parameters.vector(model.parameters.nominal)
     base = base_parameters(model)
-    return model, theta, BaseValues.of_base(model, base, base.reduce(theta))
+    return model, theta, BaseValues.from_base(model, base, base.reduce(theta))
 
 
 def central(numbers: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -73,7 +73,7 @@ def test_every_point_of_the_exact_form_has_the_base_values_of_any_set() -> None:
     model, theta, _ = arm()
     table = {"44.44444444444444 ZZ3 - 20.66115702479339 ZZ2 + M2": 0.9236, "M3 - 44.44444444444444*ZZ3": 0.7996,
              "MY2": 0.0008}
-    given = BaseValues.of_expressions(model, table)
+    given = BaseValues.from_expressions(model, table)
     conditions = conditions_of(model, published_bounds("arm3r", "loose"))
     space = make_space(given, conditions, "exact")
     assert len(space.low) == len(theta) - len(table)
@@ -196,9 +196,9 @@ def test_options_and_tables_that_are_wrong_are_refused(tmp_path) -> None:
     with refused(ModelError, "unknown-option", "speed"):
         extract(given, "normal", speed=3)
     with refused(ModelError, "dependent-combination"):
-        BaseValues.of_expressions(model, {"MX1 + M2": 1.0, "M2 + MX1": 1.0})
+        BaseValues.from_expressions(model, {"MX1 + M2": 1.0, "M2 + MX1": 1.0})
     with refused(ModelError, "unknown-parameter", "QQ9"):
-        BaseValues.of_expressions(model, {"QQ9": 1.0})
+        BaseValues.from_expressions(model, {"QQ9": 1.0})
     (tmp_path / "a.csv").write_text("combination,value\nMX1 M2,3\n")
     with refused(ModelError, "wrong-combination", "M2"):
         BaseValues.load(tmp_path / "a.csv", model)

@@ -44,7 +44,7 @@ def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start
     for barrier in barriers:
         with one_blas_thread():
             if state is None and near is not None:
-                found = _minimum(misfit, near, barrier, _Multipliers.of_minimum(barrier, near), start)
+                found = _minimum(misfit, near, barrier, _Multipliers.from_minimum(barrier, near), start)
             else:
                 found = _minimum(misfit, theta, barrier, state, theta)
             if found is None:
@@ -137,7 +137,7 @@ class _Multipliers:
     planes: Array
 
     @staticmethod
-    def of_minimum(barrier: Barrier, theta: Array) -> _Multipliers:
+    def from_minimum(barrier: Barrier, theta: Array) -> _Multipliers:
         """Return the multipliers at a minimum theta (parameters,) of the barrier problem."""
         rows, offset = barrier.planes
         return _Multipliers(barrier, tuple(group.weights[:, None, None] * group.inverses(theta)
@@ -147,7 +147,7 @@ class _Multipliers:
     def at(barrier: Barrier, theta: Array, normal: Array, slope: Array, free: Array | None) -> _Multipliers:
         """Return initial multipliers at theta, for equal weights so large that theta is nearly the minimum."""
         gradient, hessian = barrier.derivatives(theta)
-        first = _Multipliers.of_minimum(barrier, theta)
+        first = _Multipliers.from_minimum(barrier, theta)
         total = first.total
         step = _step(hessian + normal, gradient + slope, free)
         far = max(1.0, -float(step @ (gradient + slope)) / total)

@@ -114,7 +114,7 @@ class LogFold:
             arrays = load_arrays(path)
         except (OSError, KeyError, ValueError, EOFError, IndexError):
             raise RecordingError(f"{named} is not a file with the compressed regression of a log") from None
-        regression = Regression.of_arrays(arrays, model, named)
+        regression = Regression.from_arrays(arrays, model, named)
         try:
             entry = ManifestEntry.from_table(json.loads(str(arrays["entry"])))
         except (KeyError, ValueError, TypeError):

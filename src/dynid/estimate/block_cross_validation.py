@@ -87,7 +87,7 @@ def _refitted(estimate: Estimate, fewer: Regression) -> Estimate | None:
         return None
     values = estimate.base.matrix @ theta
     return replace(estimate, values=values, theta=theta, refit=None, iterations=(),
-                   diagnostics=Diagnostics.of_fit(fewer, values, rank=estimate.diagnostics.rank))
+                   diagnostics=Diagnostics.from_fit(fewer, values, rank=estimate.diagnostics.rank))
 
 
 def fit_without(problem: Problem, fewer: Regression, k: int, method: str, options: Mapping[str, Any]) -> Estimate:

@@ -291,7 +291,7 @@ def inflation(covariance: Array, naive: Array, identified: Bools) -> float:
 def diagnostics(problem: Problem, solution: Solution, weights: Array | None, **more: Any) -> Diagnostics:
     """Return the diagnostics of a linear fit, with `more` facts of the method."""
     weights = np.ones(problem.regression.dof) if weights is None else weights
-    return Diagnostics.of_fit(problem.regression, solution.beta, rank=solution.rank, condition=solution.condition,
+    return Diagnostics.from_fit(problem.regression, solution.beta, rank=solution.rank, condition=solution.condition,
                               weights=weights.tolist(), confounded={k: list(v) for k, v in solution.confounded.items()},
                               **more)
 

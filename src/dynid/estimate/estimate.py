@@ -290,7 +290,7 @@ class Diagnostics(Mapping[str, Any]):
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
-    def of_fit(regression: Regression, beta: Array, *, rank: int, **facts: Any) -> Diagnostics:
+    def from_fit(regression: Regression, beta: Array, *, rank: int, **facts: Any) -> Diagnostics:
         """Return the diagnostics of base values beta (base,) on compressed data, with further facts by name."""
         rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
         return Diagnostics.from_facts({

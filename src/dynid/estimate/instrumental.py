@@ -331,7 +331,7 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
         facts["consistent"] = True
     identified = np.zeros(len(problem.base), dtype=bool)
     identified[detail.projected.kept] = True
-    fitted = Diagnostics.of_fit(
+    fitted = Diagnostics.from_fit(
         problem.regression, values.beta, rank=len(detail.projected.kept), condition=detail.projected.condition,
         weights=detail.weights.tolist(), simulated_relative_error=detail.low.relative_error, instruments=source,
         residual_std_per_joint=detail.low.residual_std.tolist(), **facts)

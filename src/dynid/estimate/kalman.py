@@ -250,7 +250,7 @@ class Filter:
             beta = state.mean
             self._refuse_astray(regression.relative_error(beta))
             steps += self._kept(trail, state, power, number)
-        facts = Diagnostics.of_fit(
+        facts = Diagnostics.from_fit(
             regression, beta, rank=len(beta), iterations=self.options.passes, converged=True,
             start_std=start_std, innovation_power=power, standard_errors=f"of the filter, times {np.sqrt(power):.3g} "
             "for innovations that are not the white noise it expects")

@@ -220,7 +220,7 @@ def _estimate(criterion: OutputCriterion, name: str, beta: Array, here: Linearis
     inverse = np.zeros_like(normal)
     inverse[np.ix_(seen, seen)] = np.linalg.pinv(normal[np.ix_(seen, seen)], hermitian=True)
     covariance = inverse @ (0.5 * (middle + middle.T)) @ inverse
-    facts = Diagnostics.of_fit(
+    facts = Diagnostics.from_fit(
         problem.regression, beta, rank=int(seen.sum()), weights=here.weights.tolist(), rows_per_joint=[rows] * dof,
         condition=float(np.linalg.cond(normal[np.ix_(seen, seen)] / np.outer(size[seen], size[seen])) ** 0.5),
         tracking_error=tracking(criterion.loop.logs, criterion.runs(beta)),

@@ -314,7 +314,7 @@ def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:
     facts = estimate.diagnostics.with_facts({"fixed_at_bounds": [
         name for name, held in zip(estimate.names, (values == low) | (values == high), strict=True) if held]})
     if estimate.base is problem.base:
-        facts = facts.with_facts({**Diagnostics.of_fit(problem.regression, values, rank=facts.rank),
+        facts = facts.with_facts({**Diagnostics.from_fit(problem.regression, values, rank=facts.rank),
                                   "confounded": facts.confounded, "notes": facts.notes})
     return replace(estimate, values=values, theta=theta, diagnostics=facts)
 

@@ -17,7 +17,7 @@ def with_torque_errors(estimate: Estimate, problem: Problem) -> Estimate:
         return estimate
     own = estimate.diagnostics
     facts = {name: value for name, value in own.items() if name != "weights"}
-    fit = Diagnostics.of_fit(problem.torques.regression, estimate.values, rank=own.rank)
+    fit = Diagnostics.from_fit(problem.torques.regression, estimate.values, rank=own.rank)
     signals = problem.data[0].filtered
     assert signals is not None
     rows = {"kind": problem.filtered, "relative_error": own.relative_error, "rows": list(own.rows_per_joint),

@@ -109,7 +109,7 @@ def with_facts(problem: Problem, facts: Sequence[Facts]) -> Problem:
         return problem
     matrix, values = np.vstack([one[0] for one in facts]), np.concatenate([one[1] for one in facts])
     known = problem.base.known_vector
-    prior = Prior.of_facts(problem.base, matrix, values - matrix @ known)
+    prior = Prior.from_facts(problem.base, matrix, values - matrix @ known)
     before = problem.regression.prior
     return replace(problem, regression=replace(problem.regression,
                                                prior=prior if before is None else before.and_also(prior)))

@@ -206,13 +206,13 @@ class BaseValues:
                           stacked if bool(shown.all()) else None)
 
     @staticmethod
-    def of_base(model: LinearModel, base: BaseParameters, values: Array) -> BaseValues:
+    def from_base(model: LinearModel, base: BaseParameters, values: Array) -> BaseValues:
         """Return the base values for values (base,) of the model's base parameters."""
         known = np.array([base.known.get(name, np.nan) for name in base.parameters.names])
         return BaseValues(model, base.matrix, np.asarray(values, dtype=float), known, base.names)
 
     @staticmethod
-    def of_expressions(model: LinearModel, table: Mapping[str, float]) -> BaseValues:
+    def from_expressions(model: LinearModel, table: Mapping[str, float]) -> BaseValues:
         """Return base values from a table of independent combinations: {"ZZ1 + 0.25 M2": 0.31}."""
         matrix = np.array([parsed(text, model.parameters) for text in table]).reshape(-1, len(model.parameters))
         values = np.array(list(table.values()), dtype=float)
@@ -227,7 +227,7 @@ class BaseValues:
     def load(path: str | Path, model: LinearModel) -> BaseValues:
         """Read base values from a table: CSV with one combination and value per row, TOML with one per entry, or
         parameters.toml."""
-        return BaseValues.of_expressions(model, _read_table(Path(path)))
+        return BaseValues.from_expressions(model, _read_table(Path(path)))
 
     @property
     def free(self) -> Ints:

@@ -111,6 +111,6 @@ def type_estimate(pooling: Pooling, model: LinearModel, regression: Regression) 
     """
     variances = np.diag(pooling.prior)
     identified = np.isfinite(variances) & (variances < (1e2 * pooling.size) ** 2)
-    facts = Diagnostics.of_fit(regression, pooling.mean, rank=int(identified.sum()), condition=1.0)
+    facts = Diagnostics.from_fit(regression, pooling.mean, rank=int(identified.sum()), condition=1.0)
     return Estimate("fleet", model, pooling.base, pooling.mean, identified,
                     OnDemand.known(Uncertainty(pooling.prior, "posterior")), diagnostics=facts)

@@ -91,7 +91,7 @@ class Prior:
         return Prior(whiten @ combinations, whiten @ (on_known @ values), dict(known))
 
     @staticmethod
-    def of_facts(base: BaseParameters, matrix: Array, values: Array) -> Prior:
+    def from_facts(base: BaseParameters, matrix: Array, values: Array) -> Prior:
         """Return the prior on base parameters that follows from linear equations of standard parameters.
 
         It has those combinations a of base parameters that are combinations b of the equations, a' K = b' matrix, with

@@ -290,10 +290,10 @@ class Regression:
             arrays = load_arrays(path)
         except (OSError, KeyError, ValueError, EOFError, IndexError):
             arrays = {}  # as of an empty file
-        return Regression.of_arrays(arrays, model, "the data of a worker" if isinstance(path, bytes) else path)
+        return Regression.from_arrays(arrays, model, "the data of a worker" if isinstance(path, bytes) else path)
 
     @staticmethod
-    def of_arrays(arrays: Mapping[str, Any], model: LinearModel, named: str | Path) -> Regression:
+    def from_arrays(arrays: Mapping[str, Any], model: LinearModel, named: str | Path) -> Regression:
         """Return the regression from the arrays of a saved file. named: the file's name in messages."""
         try:
             names, joints = tuple(map(str, arrays["names"])), tuple(map(str, arrays["joints"]))

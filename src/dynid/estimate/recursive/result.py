@@ -54,7 +54,7 @@ def recursive_estimate(recursion: Recursion, method: str) -> Estimate:
         "std_inflation": inflation(covariance, naive, solution.identified)}
     known = OnDemand.known(Uncertainty(covariance, found.cov_type, found.freedom, facts=inflated))
     return Estimate(method, recursion.layout.model, recursion.layout.base, solution.beta, solution.identified, known,
-                    diagnostics=Diagnostics.of_fit(regression, solution.beta, rank=solution.rank, **facts))
+                    diagnostics=Diagnostics.from_fit(regression, solution.beta, rank=solution.rank, **facts))
 
 
 def stream_facts(recursion: Recursion) -> dict[str, Any]:

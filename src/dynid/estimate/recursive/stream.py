@@ -271,7 +271,7 @@ def instrumental_estimate(recursion: Recursion, method: str) -> Estimate:
                              **result.stream_facts(recursion)}
     known = OnDemand.known(Uncertainty(gain @ middle @ gain.T, cov_type, freedom))
     return Estimate(method, recursion.layout.model, base, beta, excited, known,
-                    diagnostics=Diagnostics.of_fit(plain, beta, rank=int(excited.sum()), **facts))
+                    diagnostics=Diagnostics.from_fit(plain, beta, rank=int(excited.sum()), **facts))
 
 
 def least_correlation(r: Array, b: int, excited: Any) -> float:

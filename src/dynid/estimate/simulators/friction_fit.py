@@ -63,7 +63,7 @@ class JointMotion:
     is_logged: bool = True
 
     @staticmethod
-    def of_samples(samples: Sequence[Samples]) -> JointMotion:
+    def from_samples(samples: Sequence[Samples]) -> JointMotion:
         """Return the motion of logs, at most `_MAX_FIT_ROWS` rows; times are included only if all rows are used."""
         rows = sum(len(one.q) for one in samples)
         step = -(-rows // _MAX_FIT_ROWS)
@@ -180,7 +180,7 @@ def best_fit(torque: Array, columns: Mapping[str, Array]) -> dict[str, float]:
 def motion_for(estimate: Estimate, samples: Sequence[Samples]) -> JointMotion:
     """Return the motion of the logs along which friction is approximated, or random states without logs."""
     if samples:
-        return JointMotion.of_samples(samples)
+        return JointMotion.from_samples(samples)
     return JointMotion.random(required_robot_model(estimate.model, "a simulator's model").robot)
 
 
