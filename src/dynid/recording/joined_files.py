@@ -13,7 +13,7 @@ from dynid.order_statistics import median
 from dynid.recording.episodes import episode_rows
 from dynid.recording.layout import LogLayout
 from dynid.recording.mapping import SECONDS
-from dynid.recording.source import FileRows, Values, join, rechunk, rows_of
+from dynid.recording.source import FileRows, Values, join, rechunk, source_blocks
 from dynid.recording.topics import TopicSeries
 
 
@@ -82,7 +82,7 @@ def _joined(current: LogLayout, blocks: dict[int, FileRows], timed: dict[int, To
 def _series(current: LogLayout, index: int, clock: str) -> TopicSeries:
     """Return all rows of a source with the time column `clock`; of rows with the same time stamp the first."""
     source, names = current.sources[index], _names(current, index)
-    block = join([*rows_of(source, [*dict.fromkeys([*names, clock])], current.samples[index], None)])
+    block = join([*source_blocks(source, [*dict.fromkeys([*names, clock])], current.samples[index], None)])
     good = np.isin(np.arange(len(block)), list(block.faults), invert=True)
     for name in names:
         good &= np.isfinite(np.reshape(block.values[name], (len(block), -1)).astype(float)).all(axis=1)
