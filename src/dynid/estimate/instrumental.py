@@ -52,7 +52,7 @@ from dynid.estimate.motion_errors import unseen_velocities
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.findings import Note
-from dynid.model import FlexibleModel
+from dynid.model import flexible_joint_model
 from dynid.recording import Samples
 from dynid.regression import fold
 from dynid.simulation import Controller
@@ -185,8 +185,9 @@ class Instrumental:
     def start(self) -> InstrumentalState:
         if self.source in ("transfer", "reference"):
             motions = (filtered_references if self.source == "transfer" else plain_references)(self.loop.logs)
-            if isinstance(self.problem.model, FlexibleModel):
-                motions = with_joint_deflection(self.problem.model, weighted_least_squares(self.problem).full, motions)
+            flexible = flexible_joint_model(self.problem.model)
+            if flexible is not None:
+                motions = with_joint_deflection(flexible, weighted_least_squares(self.problem).full, motions)
             return InstrumentalState(tuple(motions), None)
         run = first_run(self.problem, self.loop, self.options.start)
         return InstrumentalState(self._motions(run), run)
@@ -292,7 +293,7 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
     if source not in ("simulation", "transfer", "reference"):
         raise ModelError(f"instruments come from 'simulation', 'transfer' or 'reference', not '{source}'",
                          code="unknown-instruments")
-    if isinstance(problem.model, FlexibleModel):
+    if flexible_joint_model(problem.model) is not None:
         return _flexible(problem, name, source, options, solver)
     if source != "simulation" or options.start != "auto":
         return _attempted(problem, name, source, options, solver)

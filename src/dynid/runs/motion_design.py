@@ -28,7 +28,7 @@ from dynid.excitation.information import NOISE_SHARE, SPEED_POWER, nominal_base_
 from dynid.excitation.limits.limits_file import space_notes, table_limits
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.excitation.standing.options import Standing, refuse_without_feet
-from dynid.model import FlexibleModel, Model, Parameters, complete, make_terms
+from dynid.model import FlexibleModel, Model, Parameters, complete, flexible_joint_model, make_terms
 from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite
 from dynid.progress import Progress, ProgressCallback, silent
@@ -134,10 +134,11 @@ def design_motion(robot: Robot, request: MotionRequest, progress: ProgressCallba
     care: tuple[str, ...] = ()
     if request.limits is None:  # default limits; a limits file is the user's choice
         limits, care = careful(limits, robot, request.safety, home)
+    flexible = None if past is None else flexible_joint_model(past.estimate.model)
     if past is None:
         data = _for_model(robot, limits, request)
-    elif isinstance(past.estimate.model, FlexibleModel):
-        data = _for_flexible(robot, limits, request, past.estimate.model, past.estimate)
+    elif flexible is not None:
+        data = _for_flexible(robot, limits, request, flexible, past.estimate)
     else:
         data = _for_earlier(robot, limits, request, past)
     found = data.excitation if home is None else data.excitation.from_home(home)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate import Estimate
-from dynid.model import FlexibleModel, complete
+from dynid.model import complete, flexible_joint_model
 from dynid.order_statistics import median
 from dynid.recording import Recording, Samples
 from dynid.recording.sample_preparation import filtered_again
@@ -51,7 +51,7 @@ class Resonance:
 def resonances(estimate: Estimate, data: Sequence[Samples], recordings: Sequence[Recording]) -> tuple[Resonance, ...]:
     """Return resonances in the residuals of an estimate with rigid joints, for each joint, from the longest log; empty
     without recordings and for a model with flexible joints."""
-    if isinstance(estimate.model, FlexibleModel) or len(recordings) != len(data) or not data:
+    if flexible_joint_model(estimate.model) is not None or len(recordings) != len(data) or not data:
         return ()
     samples, log = max(zip(data, recordings, strict=True), key=lambda pair: len(pair[0]))
     cutoff = float(samples.settings.get("cutoff") or 0.0)
