@@ -61,9 +61,9 @@ Source = Literal["simulation", "transfer", "reference"]
 Solver = Callable[[Projected], Values]
 # of the squared noise: accepted increase of the misfit for a robot well inside the consistent set
 _INTERIOR_COST_SHARE = 0.003
-_NEAREST = Note("simulated-consistent",
-                "where the unconstrained estimate could not be simulated, the nearest physically consistent robot was "
-                "used")
+_NEAREST_CONSISTENT_NOTE = Note(
+    "simulated-consistent",
+    "where the unconstrained estimate could not be simulated, the nearest physically consistent robot was used")
 
 
 @method("iv", "instrumental variables from the simulated closed loop", needs={"data", "exact", "torques"})
@@ -271,7 +271,7 @@ class Instrumental:
         if not found:
             raise reason
         _, run, theta = min(found, key=lambda one: one[0])
-        return run, theta, (_NEAREST,)
+        return run, theta, (_NEAREST_CONSISTENT_NOTE,)
 
 
 def _border(problem: Problem, consistency: Consistency, projected: Projected) -> Array:

@@ -357,14 +357,15 @@ _EXPECTED = record("ExpectedParameter", optional=("before",), std=float | None, 
                    unit=str, before=float | None)
 _USED_LIMIT = record("UsedLimit", kind=str, where=str, value=float | None, bound=float | None, time=float | None,
                      used=float | None)
-_SPEED = record("TopSpeed", top=float, limit=float | None, both_ways=bool)
+_TOP_SPEED = record("TopSpeed", top=float, limit=float | None, both_ways=bool)
 _IMPROVED = record("ImprovedParameter", name=str, before=float | None, after=float | None, times=float | None)
 
 
 @output_fields(optional=("improves",), robot=str, unchecked=str, criterion=str, value=float | None,
                condition=float | None, duration=float, seconds=float, starts=int, seed=int, interrupted=bool,
                rate=float, noise=list[float], expected=map_of(_EXPECTED), limits=array_of(_USED_LIMIT), margin=float,
-               speeds=map_of(_SPEED), improves=array_of(_IMPROVED), history=list[list[float | None]], notes=list[str])
+               speeds=map_of(_TOP_SPEED), improves=array_of(_IMPROVED), history=list[list[float | None]],
+               notes=list[str])
 def motion_facts(data: MotionData) -> dict[str, Any]:
     """Return the motion as the object that `dynid excite --json` prints."""
     found = data.excitation

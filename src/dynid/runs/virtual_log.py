@@ -189,11 +189,11 @@ def log_writer(path: str | Path) -> Any:
     return writer
 
 
-_JOINT = record("SimulatedJoint", tracking_rms=float, torque_rms=float, torque_peak=float)
+_SIMULATED_JOINT = record("SimulatedJoint", tracking_rms=float, torque_rms=float, torque_peak=float)
 
 
-@output_fields(robot=str, controller=str, seed=int, rows=int, rate=float, duration=float, joints=map_of(_JOINT),
-               truth=dict[str, float], notes=list[str])
+@output_fields(robot=str, controller=str, seed=int, rows=int, rate=float, duration=float,
+               joints=map_of(_SIMULATED_JOINT), truth=dict[str, float], notes=list[str])
 def log_facts(found: VirtualLog) -> dict[str, Any]:
     """Return the log as the object that `dynid simulate --json` prints."""
     log = found.recording

@@ -19,7 +19,7 @@ GEARS = (0.8, 1.25)
 OFFSETS = (-0.05, 0.05)  # rad or m: offset from the zero position of the robot file; refined up to four times as far
 DELAYS = (-0.01, 0.01)  # s that the torque may come late
 GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m: backlash of a gear, in small steps
-_FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # searched on a logarithmic scale
+_LOGARITHMIC_SEARCHES = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # searched on a logarithmic scale
 _PARABOLAS = 3  # steps of the search for a number
 _POLISHED_SHARE = 0.2  # of a number: distance of the numbers on either side that its last parabola is put through
 _HARDLY_FILTERED = 0.05  # share of the sampling rate: cut-off if the samples state none
@@ -155,12 +155,12 @@ def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) ->
 def _number(hypothesis: Hypothesis) -> float:
     """Return the number of a hypothesis as it is searched: factors and gaps by their logarithm."""
     [value] = hypothesis.values
-    return float(np.log(value)) if hypothesis.cause in _FACTORS else value
+    return float(np.log(value)) if hypothesis.cause in _LOGARITHMIC_SEARCHES else value
 
 
 def _with_number(start: Hypothesis, x: float, dof: int) -> Hypothesis:
     """Return the hypothesis of the same kind and joint with another number, see `_number`."""
-    number = float(np.exp(x)) if start.cause in _FACTORS else x
+    number = float(np.exp(x)) if start.cause in _LOGARITHMIC_SEARCHES else x
     if start.cause == "time-scale":
         return time_scale(number)
     if start.cause == "gear-ratio":
@@ -201,7 +201,7 @@ def refined(tried: Sequence[tuple[float, Hypothesis]], misfit: Callable[[Hypothe
     if start.cause != "residual-follows-backlash":  # the logarithm of no gap is infinite
         at[0.0] = 1.0
     if _lowest(at) in (min(at), max(at)):
-        far = best + np.copysign(0.5, best - np.mean(list(at))) if start.cause in _FACTORS else 4.0 * best
+        far = best + np.copysign(0.5, best - np.mean(list(at))) if start.cause in _LOGARITHMIC_SEARCHES else 4.0 * best
         at[far] = misfit(_with_number(start, far, dof))
     for _ in range(_PARABOLAS):
         if (x := _lowest(at)) in at:

@@ -18,7 +18,7 @@ from dynid.validate.suspicions.case import Case, suspect
 from dynid.validate.thresholds import CLEAR_STANDARD_ERRORS, PRICE_RATIO, RELEVANT_TORQUE
 from dynid.validate.words import joints_listed
 
-_METHOD = "wls"  # method of the unconstrained fit
+_UNCONSTRAINED_METHOD = "wls"  # method of the unconstrained fit
 
 
 def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
@@ -33,7 +33,7 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
     where = f" of {joints_listed(joints)}" if joints else ""
     return [suspect("consistency-price", "cost of physical consistency", "all torques",
                     "No physically consistent robot explains these torques: its relative error is "
-                    f"{error:.3g} %, without constraints ({_METHOD}) it is {least:.3g} %; check signs, "
+                    f"{error:.3g} %, without constraints ({_UNCONSTRAINED_METHOD}) it is {least:.3g} %; check signs, "
                     f"units and gains{where}, and the direction of gravity", joints=joints,
                     evidence={"relative_error": error, "unconstrained_relative_error": least})], free
 
@@ -46,7 +46,7 @@ def without_constraints(case: Case, joints: Collection[str]) -> Case:
 def _refitted(case: Case, joints: Collection[str] | None = None) -> Case:
     """Return the unconstrained fit with its residual tests, of all joints by default."""
     problem = case.problem
-    estimate = identify(problem, method=_METHOD)
+    estimate = identify(problem, method=_UNCONSTRAINED_METHOD)
     own = problem.torques.equations if estimate.model is problem.model and estimate.base is problem.base else None
     reconstruction = reconstruct(estimate, case.reconstruction.samples, for_tests=True, equations=own)
     return replace(case, estimate=estimate, reconstruction=reconstruction,
