@@ -16,7 +16,7 @@ _SURROGATES = "[\ud800-\udfff]"
 _NOT_IN_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # compiled at first use, which takes 5 ms
 _REPLACEMENT = "\ufffd"
 _CODES_IN_XML = {**MARKUP, **{ord(c): f"&#{ord(c)};" for c in '\t\n\r"'}}  # an attribute would lose these or end there
-_QUOTED = {'"': '\\"', "\\": "\\\\"}
+_STRING_ESCAPES = {'"': '\\"', "\\": "\\\\"}
 
 
 def comment(text: str) -> str:
@@ -31,7 +31,7 @@ def terminal_text(text: str) -> str:
 
 def python_text(text: str) -> str:
     """Return the text escaped for the inside of a Python string in one or three double quotes."""
-    return _escaped(text, _QUOTED)
+    return _escaped(text, _STRING_ESCAPES)
 
 
 def c_comment(text: str) -> str:
@@ -53,7 +53,7 @@ def c_string(text: str) -> str:
 
 def julia_text(text: str) -> str:
     """Return the text for the inside of a Julia string in double quotes."""
-    return _escaped(_encodable(text), {**_QUOTED, "$": "\\$"}, shortest="u")
+    return _escaped(_encodable(text), {**_STRING_ESCAPES, "$": "\\$"}, shortest="u")
 
 
 def rust_string(text: str) -> str:
@@ -65,14 +65,14 @@ def rust_string(text: str) -> str:
 
 def toml_string(text: str) -> str:
     """Return the text as a TOML basic string."""
-    return f'"{_escaped(_encodable(text), _QUOTED, shortest="u")}"'
+    return f'"{_escaped(_encodable(text), _STRING_ESCAPES, shortest="u")}"'
 
 
 def yaml_string(text: str) -> str:
     """Return a quoted YAML scalar, in double quotes if the text needs codes."""
     if text.isprintable():
         return "'" + text.replace("'", "''") + "'"
-    return f'"{_escaped(_encodable(text), _QUOTED)}"'
+    return f'"{_escaped(_encodable(text), _STRING_ESCAPES)}"'
 
 
 def csv_line(cells: Iterable[str]) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 MARKUP = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}  # without the `html` module, which loads in 5 ms
 _CODES_IN_HTML = {**MARKUP, ord('"'): "&quot;", ord("'"): "&#x27;"}
-_LINE = "1px solid rgba(128, 128, 128, 0.4)"
-_BOX = f"border: {_LINE}; border-radius: 6px; padding: 0.5em 0.8em; max-width: 60em; color: inherit; overflow-x: auto"
-_CELL = "text-align: {side}; padding: 0.1em 0.7em 0.1em 0; background: none; color: inherit; white-space: nowrap"
+_BORDER_STYLE = "1px solid rgba(128, 128, 128, 0.4)"
+_BOX_STYLE = (f"border: {_BORDER_STYLE}; border-radius: 6px; padding: 0.5em 0.8em; max-width: 60em; color: inherit; "
+              "overflow-x: auto")
+_CELL_STYLE = "text-align: {side}; padding: 0.1em 0.7em 0.1em 0; background: none; color: inherit; white-space: nowrap"
 
 
 def html_text(text: str, *, quotes: bool = True) -> str:
@@ -22,7 +23,7 @@ def html_text(text: str, *, quotes: bool = True) -> str:
 
 def card(title: str, *parts: str) -> str:
     """Return a box with a headline and parts that are already HTML."""
-    return f'<div style="{_BOX}"><div style="font-weight: 600">{html_text(title)}</div>{"".join(parts)}</div>'
+    return f'<div style="{_BOX_STYLE}"><div style="font-weight: 600">{html_text(title)}</div>{"".join(parts)}</div>'
 
 
 def paragraph(text: str) -> str:
@@ -37,7 +38,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[
     body = "".join(_row("td", row, sides) for row in rows)
     style = "border-collapse: collapse; margin: 0.3em 0; color: inherit; font: inherit"
     return (f'<div style="max-height: 26em; overflow: auto"><table style="{style}">'
-            f'<thead style="border-bottom: {_LINE}">{head}</thead><tbody>{body}</tbody></table></div>')
+            f'<thead style="border-bottom: {_BORDER_STYLE}">{head}</thead><tbody>{body}</tbody></table></div>')
 
 
 def listed(items: Sequence[tuple[str, str]], folded: str = "") -> str:
@@ -50,6 +51,6 @@ def listed(items: Sequence[tuple[str, str]], folded: str = "") -> str:
 
 
 def _row(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
-    inside = "".join(f'<{tag} style="{_CELL.format(side=side)}">{html_text(cell)}</{tag}>'
+    inside = "".join(f'<{tag} style="{_CELL_STYLE.format(side=side)}">{html_text(cell)}</{tag}>'
                      for cell, side in zip(cells, sides, strict=True))
     return f"<tr>{inside}</tr>"

@@ -14,14 +14,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 VARIABLE = "NUMBA_CACHE_DIR"
-_BESIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dynamics", "__pycache__")  # cache of most kernels
+# Cache of most kernels.
+_INSTALLED_CACHE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dynamics", "__pycache__")
 _notes: list[str] = []
 
 
 def choose_cache() -> None:
     """Choose the folder of compiled kernels before numba is loaded. Nothing changes if kernels can be stored next to
     the source, or if the user has specified a folder."""
-    if os.environ.get(VARIABLE) or os.name != "posix" or _is_writable(_BESIDE):
+    if os.environ.get(VARIABLE) or os.name != "posix" or _is_writable(_INSTALLED_CACHE):
         return
     user = _user_cache()
     folder = user if user is not None and _is_writable(user) else _temporary()
@@ -35,7 +36,7 @@ def choose_cache() -> None:
 
 def cache_folder() -> str:
     """Return the folder in the environment variable, or the one next to most kernels."""
-    return os.environ.get(VARIABLE) or _BESIDE
+    return os.environ.get(VARIABLE) or _INSTALLED_CACHE
 
 
 @contextmanager

@@ -26,9 +26,9 @@ RECOMMENDED = {
 }
 
 
-_LISTED = record("ListedMethod", title=str, needs=list[str], gives=list[str], depends_on=list[str], options=list[str],
-                 recommended_for=str | None)
-OUTPUT = record("Methods", methods=map_of(_LISTED))
+_LISTED_METHOD = record("ListedMethod", title=str, needs=list[str], gives=list[str], depends_on=list[str],
+                        options=list[str], recommended_for=str | None)
+OUTPUT = record("Methods", methods=map_of(_LISTED_METHOD))
 
 
 def command(every: Annotated[bool, typer.Option("--all", help="List all methods.")] = False,

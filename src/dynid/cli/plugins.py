@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from dynid.plugins import Plugin
 
 
-_LISTED = record("ListedPlugin", group=str, name=str, package=str, reference=str, checked=bool, problem=str | None)
-OUTPUT = record("Plugins", plugins=array_of(_LISTED))
+_LISTED_PLUGIN = record("ListedPlugin", group=str, name=str, package=str, reference=str, checked=bool,
+                        problem=str | None)
+OUTPUT = record("Plugins", plugins=array_of(_LISTED_PLUGIN))
 
 
 def command(

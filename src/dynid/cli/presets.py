@@ -7,9 +7,9 @@ from typing import Any
 from dynid.cli.output import Json, console, print_json, table
 from dynid.output_fields import map_of, record
 
-_LISTED = record("ListedPreset", recorder=str, settings=dict[str, Any], guessed=bool, minds=list[str], source=str,
-                 refusal=str | None)
-OUTPUT = record("Presets", presets=map_of(_LISTED))
+_LISTED_PRESET = record("ListedPreset", recorder=str, settings=dict[str, Any], guessed=bool, minds=list[str],
+                        source=str, refusal=str | None)
+OUTPUT = record("Presets", presets=map_of(_LISTED_PRESET))
 
 
 def command(json: Json = False) -> None:

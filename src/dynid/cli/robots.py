@@ -5,8 +5,8 @@ from __future__ import annotations
 from dynid.cli.output import Json, console, print_json, table
 from dynid.output_fields import array_of, record
 
-_LISTED = record("ListedRobot", name=str, dof=int, joints=list[str], inertias=bool, terms=list[str], source=str)
-OUTPUT = record("Robots", robots=array_of(_LISTED))
+_LISTED_ROBOT = record("ListedRobot", name=str, dof=int, joints=list[str], inertias=bool, terms=list[str], source=str)
+OUTPUT = record("Robots", robots=array_of(_LISTED_ROBOT))
 
 
 def command(json: Json = False) -> None:

@@ -13,8 +13,8 @@ from dynid.cli.output import Json, console, print_json, show_progress
 from dynid.errors import DynidError
 from dynid.output_fields import record
 
-_SENT = record("SentPayload", optional=("inertia",), mass=float, centre=list[float], inertia=dict[str, float])
-OUTPUT = record("SetPayload", payload=_SENT)
+_SENT_PAYLOAD = record("SentPayload", optional=("inertia",), mass=float, centre=list[float], inertia=dict[str, float])
+OUTPUT = record("SetPayload", payload=_SENT_PAYLOAD)
 
 
 class Task(StrEnum):

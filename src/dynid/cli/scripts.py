@@ -15,9 +15,9 @@ from dynid.cli.output import console, print_json, show_progress, table
 from dynid.errors import DynidError, NotPossibleError
 from dynid.output_fields import record
 
-_CLONE = Path(__file__).resolve().parents[3]
+_SOURCE_CHECKOUT, _INSTALLED_PACKAGE = (Path(__file__).resolve().parents[k] for k in (3, 1))
 # Next to the source in a clone; a wheel contains them in the package.
-SOURCE = _CLONE if (_CLONE / "benchmarks").is_dir() else Path(__file__).resolve().parents[1] / "scripts"
+SOURCE = _SOURCE_CHECKOUT if (_SOURCE_CHECKOUT / "benchmarks").is_dir() else _INSTALLED_PACKAGE / "scripts"
 
 
 BENCHMARKS = record("Benchmarks", benchmarks=dict[str, str])

@@ -32,8 +32,8 @@ class JointChoice:
         return f"{self.joint}: {taken}" + (f"; not used: {left}" if left else "")
 
 
-_WORTH = record("FrictionWorth", gain_percent=float, standard_error=float)
-_JOINT_CHOICE = record("JointFrictionChoice", taken=map_of(_WORTH), left=map_of(_WORTH))
+_FRICTION_WORTH = record("FrictionWorth", gain_percent=float, standard_error=float)
+_JOINT_CHOICE = record("JointFrictionChoice", taken=map_of(_FRICTION_WORTH), left=map_of(_FRICTION_WORTH))
 
 
 @dataclass(frozen=True, eq=False)

@@ -302,10 +302,10 @@ class Diagnostics(Mapping[str, Any]):
     @staticmethod
     def from_facts(facts: Mapping[str, Any]) -> Diagnostics:
         """Return diagnostics from a mapping, such as one that was read from a file."""
-        core = {name: value for name, value in facts.items() if name in _CORE}
+        core = {name: value for name, value in facts.items() if name in _CORE_DIAGNOSTICS}
         core["notes"] = tuple(note if isinstance(note, Note) else Note.from_plain(note)
                               for note in facts.get("notes", ()))
-        return Diagnostics(**core, more={name: value for name, value in facts.items() if name not in _CORE})
+        return Diagnostics(**core, more={name: value for name, value in facts.items() if name not in _CORE_DIAGNOSTICS})
 
     def with_facts(self, facts: Mapping[str, Any]) -> Diagnostics:
         """Return the diagnostics of a fit with added or changed facts."""
@@ -315,16 +315,16 @@ class Diagnostics(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name in self.more:
             return self.more[name]
-        if name in _CORE and getattr(self, name) is not None:
+        if name in _CORE_DIAGNOSTICS and getattr(self, name) is not None:
             return getattr(self, name)
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        yield from (name for name in _CORE if getattr(self, name) is not None and name not in self.more)
+        yield from (name for name in _CORE_DIAGNOSTICS if getattr(self, name) is not None and name not in self.more)
         yield from self.more
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
-_CORE = tuple(one.name for one in fields(Diagnostics) if one.name != "more")
+_CORE_DIAGNOSTICS = tuple(one.name for one in fields(Diagnostics) if one.name != "more")

@@ -28,7 +28,7 @@ from dynid.estimate.motion_errors import unseen_velocities
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.findings import Note
-from dynid.model import FlexibleModel
+from dynid.model import flexible_joint_model
 from dynid.recording import Samples
 from dynid.regression import fold
 
@@ -36,9 +36,9 @@ Source = Literal["simulation", "transfer", "reference"]
 Solver = Callable[[Projected], Values]
 # of the squared noise: accepted increase of the misfit for a robot well inside the consistent set
 _INTERIOR_COST_SHARE = 0.003
-_NEAREST = Note("simulated-consistent",
-                "where the unconstrained estimate could not be simulated, the nearest physically consistent robot was "
-                "used")
+_NEAREST_CONSISTENT_NOTE = Note(
+    "simulated-consistent",
+    "where the unconstrained estimate could not be simulated, the nearest physically consistent robot was used")
 
 
 @method("iv", "instrumental variables from the simulated closed loop", needs={"data", "exact", "torques"},
@@ -156,8 +156,9 @@ class Instrumental:
     def start(self) -> InstrumentalState:
         if self.source in ("transfer", "reference"):
             motions = (filtered_references if self.source == "transfer" else plain_references)(self.loop.logs)
-            if isinstance(self.problem.model, FlexibleModel):
-                motions = with_joint_deflection(self.problem.model, weighted_least_squares(self.problem).full, motions)
+            flexible = flexible_joint_model(self.problem.model)
+            if flexible is not None:
+                motions = with_joint_deflection(flexible, weighted_least_squares(self.problem).full, motions)
             return InstrumentalState(tuple(motions), None)
         run = first_run(self.problem, self.loop, self.options.start)
         return InstrumentalState(self._motions(run), run)
@@ -242,7 +243,7 @@ class Instrumental:
         if not found:
             raise reason
         _, run, theta = min(found, key=lambda one: one[0])
-        return run, theta, (_NEAREST,)
+        return run, theta, (_NEAREST_CONSISTENT_NOTE,)
 
 
 def _border(problem: Problem, consistency: Consistency, projected: Projected) -> Array:
@@ -264,7 +265,7 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
     if source not in ("simulation", "transfer", "reference"):
         raise ModelError(f"instruments come from 'simulation', 'transfer' or 'reference', not '{source}'",
                          code="unknown-instruments")
-    if isinstance(problem.model, FlexibleModel):
+    if flexible_joint_model(problem.model) is not None:
         return _flexible(problem, name, source, options, solver)
     if source != "simulation" or options.start != "auto":
         return _attempted(problem, name, source, options, solver)

@@ -22,7 +22,7 @@ from dynid.estimate.fitted import fitted_model, scaled_model
 from dynid.estimate.option_types import check_options
 from dynid.estimate.uncertainty import CovType
 from dynid.floating.whole_body import identifiable_parameters
-from dynid.model import FlexibleModel, LinearModel
+from dynid.model import LinearModel, flexible_joint_model
 from dynid.plugins import load_plugin, plugin_names, usable_plugins
 from dynid.recording import Recording, Samples
 from dynid.regression import BaseParameters, Equations, Regression, base_parameters, fold, prepared_equations
@@ -376,7 +376,7 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
         raise ModelError(f"method '{method}' supports only exactly known parameters; give "
                          f"{', '.join(problem.regression.prior.known)} without a standard deviation, or remove them",
                          code="needs-exact-values")
-    if "rigid" in chosen.needs and isinstance(problem.model, FlexibleModel):
+    if "rigid" in chosen.needs and flexible_joint_model(problem.model) is not None:
         raise ModelError(f"method '{method}' processes one torque per "
                          "joint, but flexible joints have two equations "
                          "each", "use 'iv', 'wls' or a pc- method of least squares", code="flexible-not-supported")

@@ -35,7 +35,7 @@ _EXACT_METHODS = ("ols", "wls")  # methods that solve every subset of parameters
 _MAX_REFITS = 5  # largest number of fits of other methods
 
 
-_REMOVED = record("RemovedParameter", name=str, rel_std=float | None, f=float | None)
+_REMOVED_PARAMETER = record("RemovedParameter", name=str, rel_std=float | None, f=float | None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Essential:
                            for name in self.kept])
         return np.asarray(nominal + scale * (np.linalg.pinv(matrix * scale) @ (values - matrix @ nominal)))
 
-    @output_fields(criterion=str, threshold=float, kept=list[str], removed=array_of(_REMOVED),
+    @output_fields(criterion=str, threshold=float, kept=list[str], removed=array_of(_REMOVED_PARAMETER),
                    relative_error_before=float | None, relative_error=float | None, unseen_before=float | None,
                    unseen=float | None)
     def to_dict(self) -> dict[str, Any]:

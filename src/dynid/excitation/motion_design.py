@@ -13,7 +13,7 @@ from dynid.excitation.search.experiment_design import Measurement, PriorKnowledg
 from dynid.excitation.search.multistart import MultiStart
 from dynid.excitation.standing.options import Standing, refuse_without_feet
 from dynid.excitation.trajectories.families import Family, Fourier
-from dynid.model import FlexibleModel, LinearModel, Model, make_terms
+from dynid.model import LinearModel, Model, flexible_joint_model, make_terms
 from dynid.robot import Robot
 
 _RIGID_JOINTS_NOTE = (
@@ -56,8 +56,9 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
         machine = getattr(model, "robot", None)
         if isinstance(machine, Robot):
             refuse_without_feet(machine)
-        if isinstance(model, FlexibleModel):
-            model, notes = model.rigid, (_RIGID_JOINTS_NOTE,)
+        flexible = flexible_joint_model(model)
+        if flexible is not None:
+            model, notes = flexible.rigid, (_RIGID_JOINTS_NOTE,)
         design = design_experiment(model, limits, family, criterion, measurement, prior)
     else:
         from dynid.excitation.standing.stance_design import standing_design

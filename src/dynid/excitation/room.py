@@ -14,7 +14,7 @@ SERIES_TERMS = 5  # of the Fourier series (eq. E.19)
 SEARCH_POINTS = 76  # points at which the search checks limits: 15 per period of the last term
 SEARCH_SHARE = 0.97  # of the limits that the search uses at these points, for values between them
 START_AMPLITUDE = 0.1  # m/s and rad/s, of the random series from which a search starts
-_SPEEDS = DifferentialDrive()  # speed and yaw rate as coordinates: the regressor depends on them alone
+_SPEED_MODEL = DifferentialDrive()  # speed and yaw rate as coordinates: the regressor depends on them alone
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class RoomMotion:
     def sampled(self, rate: float) -> tuple[Array, Array, Array]:
         """Return speeds (rows, 2), their time derivatives (rows, 2) and the pose (rows, 3), sampled at `rate` Hz."""
         speeds, rates = self.at(np.arange(int(self.duration * rate)) / rate)
-        return speeds, rates, _SPEEDS.pose(speeds, rate)
+        return speeds, rates, _SPEED_MODEL.pose(speeds, rate)
 
     def condition_number(self, points: int = 20 * SEARCH_POINTS) -> float:
         """Return the condition number of the regressor along the motion."""
@@ -99,7 +99,7 @@ class RoomMotion:
 def speeds_condition(speeds: Array, rates: Array) -> float:
     """Return the condition number of the regressor for forward speed and yaw rate (rows, 2) and their derivatives
     (rows, 2)."""
-    return float(np.linalg.cond(_SPEEDS.regressor(np.zeros_like(speeds), speeds, rates).reshape(-1, 8)))
+    return float(np.linalg.cond(_SPEED_MODEL.regressor(np.zeros_like(speeds), speeds, rates).reshape(-1, 8)))
 
 
 def room_motion(room: Room, *, pulsation: float = 0.1, duration: float = 30.0, seed: int = 0, starts: int = 1
@@ -125,7 +125,7 @@ def room_motion(room: Room, *, pulsation: float = 0.1, duration: float = 30.0, s
 
     def left(x: Array) -> Array:
         speeds, rates = RoomMotion.from_free(x, pulsation, duration).at(t)
-        return room.left(speeds, rates, _SPEEDS.pose(speeds, rate)) - (1.0 - SEARCH_SHARE)
+        return room.left(speeds, rates, _SPEED_MODEL.pose(speeds, rate)) - (1.0 - SEARCH_SHARE)
 
     found = []
     for k in range(starts):

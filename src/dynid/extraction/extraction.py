@@ -23,8 +23,8 @@ from dynid.regression import BaseParameters, Stacked
 from dynid.regression.base import parsed
 
 Reason = Literal["feasible", "inertia", "centres", "both", "other"]
-_INERTIA = {"mass", "not-positive-definite", "triangle"}
-_CENTRES = {"centre-of-mass"}
+_INERTIA_VIOLATIONS = {"mass", "not-positive-definite", "triangle"}
+_CENTRE_VIOLATIONS = {"centre-of-mass"}
 INTERVAL_TOLERANCE = 1e-9  # relative tolerance of an interval
 _DEPENDENT_ROW = 1e-9  # of the norm of a row: with a smaller independent part, the row is linearly dependent
 MAX_BASE_VALUE = 1e9  # of factors and values, SI units: larger than in any robot, and far from overflow
@@ -136,9 +136,9 @@ def violation_reason(violations: tuple[Violation, ...]) -> Reason:
     kinds = {one.kind for one in violations}
     if not kinds:
         return "feasible"
-    if kinds & _INERTIA:
-        return "both" if kinds & _CENTRES else "inertia"
-    return "centres" if kinds & _CENTRES else "other"
+    if kinds & _INERTIA_VIOLATIONS:
+        return "both" if kinds & _CENTRE_VIOLATIONS else "inertia"
+    return "centres" if kinds & _CENTRE_VIOLATIONS else "other"
 
 
 def outside_bounds(conditions: Conditions, theta: Array) -> tuple[str, ...]:

@@ -40,24 +40,24 @@ class OddLog:
                 "payload")
 
 
-_POOLED = record("PooledParameter", alone=float | None, alone_std=float | None, value=float | None, std=float | None,
-                 lean=float | None)
-_ROBOT = record("FleetRobot", logs=int, rows=list[int], relative_error=float | None,
-                relative_error_per_joint=list[float | None], parameters=map_of(_POOLED), gains=Any)
+_POOLED_PARAMETER = record("PooledParameter", alone=float | None, alone_std=float | None, value=float | None,
+                           std=float | None, lean=float | None)
+_FLEET_ROBOT = record("FleetRobot", logs=int, rows=list[int], relative_error=float | None,
+                      relative_error_per_joint=list[float | None], parameters=map_of(_POOLED_PARAMETER), gains=Any)
 _PARAMETER = record("FleetParameter", mean=float | None, spread_between=float | None, within=float | None,
                     between=float | None, p_within=float | None, p_between=float | None, p_robots=float | None,
                     p_motions=float | None, differs=str, unit=str, expression=str)
 _DIFFERENCE = record("FleetDifference", name=str, value=float | None, fleet=float | None, standard_errors=float | None)
 _STANDING_OUT = record("StandingOut", robot=str, part=str, probability=float, sentence=str,
                        parameters=array_of(_DIFFERENCE))
-_SHIFT = record("FleetShift", name=str, before=float | None, after=float | None, standard_errors=float | None)
-_CHANGE = record("FleetChange", robot=str, part=str, kind=str, date=str, probability=float, sentence=str,
-                 parameters=array_of(_SHIFT))
+_FLEET_SHIFT = record("FleetShift", name=str, before=float | None, after=float | None, standard_errors=float | None)
+_FLEET_CHANGE = record("FleetChange", robot=str, part=str, kind=str, date=str, probability=float, sentence=str,
+                       parameters=array_of(_FLEET_SHIFT))
 _ODD_LOG = record("OddFleetLog", robot=str, source=str, ratio=float)
 _OUTLYING = record("OutlyingRobot", robot=str, error=float, usual=float)
-_CROSS = record("CrossPrediction", robots=list[str], joints=list[str], errors=list[list[list[float | None]]])
-_VALUE = record("SharedParameter", value=float | None, std=float | None)
-_FAILURE = record("FailedLog", source=str, robot=str, reason=str, code=str | None)
+_CROSS_PREDICTION = record("CrossPrediction", robots=list[str], joints=list[str], errors=list[list[list[float | None]]])
+_SHARED_PARAMETER = record("SharedParameter", value=float | None, std=float | None)
+_FAILED_LOG = record("FailedLog", source=str, robot=str, reason=str, code=str | None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +109,12 @@ class FleetResult:
                 *(one.sentence for one in self.out.differences),
                 *(one.sentence for one in self.changes))
 
-    @output_fields(robot=str, robots=map_of(_ROBOT), parameters=map_of(_PARAMETER),
+    @output_fields(robot=str, robots=map_of(_FLEET_ROBOT), parameters=map_of(_PARAMETER),
                    robots_by_motions=TwoWay | None, preparation=dict[str, Any], stand_out=array_of(_STANDING_OUT),
-                   changes=array_of(_CHANGE), odd_logs=array_of(_ODD_LOG), outlying=array_of(_OUTLYING),
-                   cross_prediction=_CROSS, commanded=Commanded | None, shared=map_of(_VALUE) | None,
-                   logs=list[ManifestEntry], failures=array_of(_FAILURE), copies=dict[str, str], read=int,
+                   changes=array_of(_FLEET_CHANGE), odd_logs=array_of(_ODD_LOG), outlying=array_of(_OUTLYING),
+                   cross_prediction=_CROSS_PREDICTION, commanded=Commanded | None,
+                   shared=map_of(_SHARED_PARAMETER) | None,
+                   logs=list[ManifestEntry], failures=array_of(_FAILED_LOG), copies=dict[str, str], read=int,
                    notes=list[str], sentences=list[str], elapsed_s=float)
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `dynid fleet --json`; numbers that are not finite are None."""

@@ -14,7 +14,7 @@ from dynid.model.data_context import DataContext
 from dynid.model.delay import Delay
 from dynid.model.differential_drive import DifferentialDrive, MobileBase, Scara
 from dynid.model.elements import Bodies, Curve, Dry, Linear, Load, curve
-from dynid.model.flexible import FlexibleModel
+from dynid.model.flexible import FlexibleModel, flexible_joint_model
 from dynid.model.friction import (
     AsymmetricCoulomb,
     AsymmetricViscous,
@@ -45,5 +45,5 @@ __all__ = [
     "LoadFriction", "LuGreFriction", "MobileBase", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload",
     "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign",
     "Spring", "Stribeck", "TemperatureFriction", "Term", "Viscous", "ViscousDifference", "bound", "chosen", "complete",
-    "curve", "joint_parameter", "least_inertia", "make_terms", "register_term", "required_robot_model", "robot_model",
-    "split_regressor", "term_from_table"]
+    "curve", "flexible_joint_model", "joint_parameter", "least_inertia", "make_terms", "register_term",
+    "required_robot_model", "robot_model", "split_regressor", "term_from_table"]

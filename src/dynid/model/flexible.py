@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
+from dynid.model.completion import LinearModel
 from dynid.model.data_context import learned_fields
 from dynid.model.model import Model
 from dynid.model.parameters import Kind, Parameter, Parameters
@@ -210,3 +211,8 @@ class FlexibleModel:
         for motor, item in zip(self.motor_parameters, self.motors.parameters, strict=True):
             values[item.name] = values.get(item.name, 0.0) + values[motor.name]
         return np.array([values[name] for name in self.rigid.parameters.names])
+
+
+def flexible_joint_model(model: LinearModel) -> FlexibleModel | None:
+    """Return a model as a `FlexibleModel`; None for a model with rigid joints and for a custom model."""
+    return model if isinstance(model, FlexibleModel) else None

@@ -28,9 +28,10 @@ DETERMINED_SHARE = 1e-10  # eigenvalues of the scaled covariance below this shar
 
 
 _INTERVAL = record("Interval", value=float | None, std=float | None, low=float | None, high=float | None)
-_MASS = record("PayloadMass", _INTERVAL, determined=bool, at_least=float | None, at_most=float | None,
-               std_from=dict[str, float | None])
-_NUMBER = record("PayloadNumber", value=float | None, std=float | None, free=float | None, unit=str, identified=bool)
+_PAYLOAD_MASS = record("PayloadMass", _INTERVAL, determined=bool, at_least=float | None, at_most=float | None,
+                       std_from=dict[str, float | None])
+_PAYLOAD_NUMBER = record("PayloadNumber", value=float | None, std=float | None, free=float | None, unit=str,
+                         identified=bool)
 FRICTION_STD = 0.2  # relative: friction changes with temperature and load
 LEAST_FRICTION = 0.02  # share of a joint's RMS torque: smallest change of friction and offset
 _UNLIKELY_STD = 3.0  # standard deviations of gains, above which another cause is likely
@@ -209,9 +210,10 @@ class PayloadEstimate:
         return (f"<PayloadEstimate on {self.frame} by {self.method}: mass {self.mass_text}, relative error "
                 f"{self.unloaded_error:.3g} % without it, {self.relative_error:.3g} % with it>")
 
-    @output_fields(optional=("samples", "restarts"), frame=str, method=str, label=str, logs=list[str], mass=_MASS,
-                   moment=array_of(_INTERVAL), centre=array_of(_INTERVAL),
-                   inertia_about_centre=list[list[float | None]] | None, numbers=map_of(_NUMBER), consistent=bool,
+    @output_fields(optional=("samples", "restarts"), frame=str, method=str, label=str, logs=list[str],
+                   mass=_PAYLOAD_MASS, moment=array_of(_INTERVAL), centre=array_of(_INTERVAL),
+                   inertia_about_centre=list[list[float | None]] | None, numbers=map_of(_PAYLOAD_NUMBER),
+                   consistent=bool,
                    seen=bool, chance=float, relative_error=float | None, unloaded_relative_error=float | None,
                    gain_std=list[float], findings=list[Finding], samples=int, restarts=list[Any])
     def to_dict(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _SIGNAL_WORDS = {
     "current": "current currents curr cur amps",
     "acceleration": "ddq qdd qddot acc accel acceleration accelerations", "wrench": "wrench",
     "temperature": "temperatures"}
-_KIND = {word: kind for kind, words in _SIGNAL_WORDS.items() for word in words.split()}
+_KIND_BY_WORD = {word: kind for kind, words in _SIGNAL_WORDS.items() for word in words.split()}
 _REFERENCE = set("target targets ref reference cmd command commanded des desired setpoint goal d".split())
 _PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())
 _UNIT_WORDS = {"deg": "deg", "degree": "deg", "degrees": "deg", "°": "deg", "mm": "mm", "ms": "ms", "us": "us",
@@ -77,7 +77,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         if signal == "time":
             continue
         groups = found.get(signal, {})
-        plain = [rest for rest in groups if not set(rest) - _KIND.keys() - _PLAIN_WORDS - _REFERENCE]
+        plain = [rest for rest in groups if not set(rest) - _KIND_BY_WORD.keys() - _PLAIN_WORDS - _REFERENCE]
         choices = plain if len(plain) == 1 else list(groups)
         if len(choices) == 1:
             group = groups[choices[0]]
@@ -188,7 +188,7 @@ def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
     numbers = re.findall(r"\d+", name)
     if numbers:
         return replace(reading, joint=int(numbers[-1]), rest=tuple(one for one in reading.rest if not one.isdigit()))
-    strange = [word for word in reading.rest if word not in _KIND.keys() | _PLAIN_WORDS | _REFERENCE]
+    strange = [word for word in reading.rest if word not in _KIND_BY_WORD.keys() | _PLAIN_WORDS | _REFERENCE]
     if not strange:
         return reading
     if set(strange) & _CARTESIAN:
@@ -198,7 +198,7 @@ def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
 
 def _classify(name: str) -> _Reading | None:
     words = name_words(name.translate(_GREEK))
-    kinds = {_KIND[word] for word in words if word in _KIND}
+    kinds = {_KIND_BY_WORD[word] for word in words if word in _KIND_BY_WORD}
     if {"current", "as"} <= set(words) and kinds == {"current", "torque"}:  # converted to a torque by the recorder
         kinds, words = {"torque"}, [word for word in words if word not in ("current", "as")]
     if len(kinds) != 1 or set(words) & _DERIVED or no_torque(name):

@@ -19,9 +19,9 @@ from dynid.recording.lerobot import is_dataset
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".jsonl", ".parquet", ".npz", ".npy", ".h5", ".hdf5", ".mat", ".bag",
             ".mcap")
-_DATE = re.compile(r"(?<!\d)(\d{4})-?(\d{2})-?(\d{2})(?:[T_ ](\d{2})[-:]?(\d{2})(?:[-:]?(\d{2}))?)?(?!\d)")
+_DATE_IN_NAME = re.compile(r"(?<!\d)(\d{4})-?(\d{2})-?(\d{2})(?:[T_ ](\d{2})[-:]?(\d{2})(?:[-:]?(\d{2}))?)?(?!\d)")
 _BYTES_AT_ONCE = 1 << 20
-_PATTERN = re.compile(r"[*?\[]")
+_WILDCARD = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def find_logs(sources: str | Path | Sequence[str | Path]) -> tuple[LogFile, ...]
 
 def _described(name: str) -> LogFile:
     said = dict(part.split("=", 1) for part in re.split(r"[/\\]", name) if part.count("=") == 1)
-    dated = _DATE.search(said.get("date", "")) or _DATE.search(Path(name).name)
+    dated = _DATE_IN_NAME.search(said.get("date", "")) or _DATE_IN_NAME.search(Path(name).name)
     date = ""
     if dated:
         year, month, day, hour, minute, second = dated.groups()
@@ -125,7 +125,7 @@ def _local(text: str) -> list[str]:
         if _is_bag(Path(text)) or is_dataset(Path(text)):
             return [text]
         return sorted(str(path) for path in Path(text).rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
-    if not os.path.exists(text) and _PATTERN.search(text):
+    if not os.path.exists(text) and _WILDCARD.search(text):
         return sorted(name for name in glob.glob(text, recursive=True) if os.path.isfile(name) or _is_bag(Path(name)))
     return [text]
 
@@ -134,7 +134,7 @@ def _remote(text: str) -> list[str]:
     system, path = _system(text)
     scheme = text.split("://", 1)[0]
     with _sentences(f"{text} cannot be listed"):
-        if _PATTERN.search(path):
+        if _WILDCARD.search(path):
             names = system.glob(path)
         elif system.isdir(path):
             names = system.find(path)

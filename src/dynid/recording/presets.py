@@ -11,8 +11,10 @@ from dynid.errors import did_you_mean
 from dynid.plugins import load_plugin, plugin_names, usable_plugins
 
 # Alternative settings: a given one replaces the other.
-_INSTEAD = ((("rate",), ("time", "time_unit")), (("torque", "torque_scale"), ("current", "drive_gain", "torque_free")),
-            (("current", "drive_gain"), ("torque", "torque_scale", "torque_free")), (("ratio",), ("coupling",)))
+_ALTERNATIVE_SETTINGS = ((("rate",), ("time", "time_unit")),
+                         (("torque", "torque_scale"), ("current", "drive_gain", "torque_free")),
+                         (("current", "drive_gain"), ("torque", "torque_scale", "torque_free")),
+                         (("ratio",), ("coupling",)))
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,11 @@ class Preset:
         return bool(self.columns) and all(any(re.fullmatch(one, name) for name in known) for one in self.columns)
 
 
-_RTDE = {"time": "timestamp", "position": "actual_q_{i}", "velocity": "actual_qd_{i}", "reference": "target_q_{i}",
-         "reference_velocity": "target_qd_{i}", "temperature": "joint_temperatures_{i}"}
+_RTDE_COLUMNS = {"time": "timestamp", "position": "actual_q_{i}", "velocity": "actual_qd_{i}",
+                 "reference": "target_q_{i}", "reference_velocity": "target_qd_{i}",
+                 "temperature": "joint_temperatures_{i}"}
 _RTDE_MINDS = "rows may repeat or skip a timestamp where the writer is not synchronised with the controller"
-_STATE = {"time": "stamp", "position": "position/{joint}", "velocity": "velocity/{joint}"}
+_JOINT_STATE_COLUMNS = {"time": "stamp", "position": "position/{joint}", "velocity": "velocity/{joint}"}
 _REGISTERS = {"time": "time", "position": "present_position_{joint}", "reference": "goal_position_{joint}",
               "velocity": "present_velocity_{joint}", "motor_current": "present_current_{joint}",
               "temperature": "present_temperature_{joint}", "unit": "ticks", "offset": -2048, "torque_free": True}
@@ -57,16 +60,16 @@ _RTDE_SOURCE = "UniversalRobots/RTDE_Python_Client_Library: rtde/csv_writer.py, 
 
 PRESETS: Mapping[str, Preset] = {one.name: one for one in (
     Preset("joint-state", "bags of sensor_msgs/JointState (ROS 1, ROS 2, MCAP)",
-           {**_STATE, "torque": "effort/{joint}"},
+           {**_JOINT_STATE_COLUMNS, "torque": "effort/{joint}"},
            minds=("the meaning of effort depends on the driver: a torque, a current, an estimate of external torques "
                   "or zeros; see its documentation",),
            source="ros-controls/ros2_controllers: joint_state_broadcaster; sensor_msgs/JointState"),
     Preset("joint-state-current", "bags of sensor_msgs/JointState whose effort is a current, as in Universal Robots' "
-                                  "driver until 2026", {**_STATE, "current": "effort/{joint}"},
+                                  "driver until 2026", {**_JOINT_STATE_COLUMNS, "current": "effort/{joint}"},
            minds=("needs drive_gain, N m per A; the bag does not show whether effort is a current or a torque",),
            source="UniversalRobots/Universal_Robots_ROS2_Driver: doc/usage, pull request 1551"),
     Preset("franka-ros", "franka_ros, topic franka_state_controller/joint_states",
-           {**_STATE, "torque": "effort/{joint}", "topic": "/franka_state_controller/joint_states"},
+           {**_JOINT_STATE_COLUMNS, "torque": "effort/{joint}", "topic": "/franka_state_controller/joint_states"},
            minds=("30 Hz by default, too slow for inertias: raise publish_rate",
                   "effort is tau_J, measured on the link side of the gears, so it contains little gear friction"),
            source="frankaemika/franka_ros: franka_state_controller.cpp, default_controllers.yaml"),
@@ -81,13 +84,13 @@ PRESETS: Mapping[str, Preset] = {one.name: one for one in (
                   "other (dynid motion friction, inertia)"),
            source="Ardiani, thesis 2023, appendix C.4"),
     Preset("ur-rtde-torque", "Universal Robots: RTDE record.py or ur_rtde, with actual_current_as_torque",
-           {**_RTDE, "torque": "actual_current_as_torque_{i}"},
+           {**_RTDE_COLUMNS, "torque": "actual_current_as_torque_{i}"},
            columns=("actual_q_0", "actual_current_as_torque_0"),
            minds=("from PolyScope 5.23 and 10.11; whether gravity is included is not documented: check at a standstill",
                   _RTDE_MINDS),
            source="UniversalRobots/Universal_Robots_Client_Library: src/rtde/data_package.cpp"),
     Preset("ur-rtde", "Universal Robots: RTDE record.py or ur_rtde",
-           {**_RTDE, "current": "actual_current_{i}", "target_torque": "target_moment_{i}",
+           {**_RTDE_COLUMNS, "current": "actual_current_{i}", "target_torque": "target_moment_{i}",
             "target_current": "target_current_{i}"},
            columns=("actual_q_0", "actual_current_0"),
            minds=('needs drive_gain, N m per A, or drive_gain = "from-log" where target_moment and target_current are '
@@ -171,7 +174,7 @@ _NO_TORQUE = (
 def overlaid(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings `common` overridden by `own`; alternatives of a setting in `own` are removed."""
     table = dict(common)
-    for these, those in (pair for one, other in _INSTEAD for pair in ((one, other), (other, one))):
+    for these, those in (pair for one, other in _ALTERNATIVE_SETTINGS for pair in ((one, other), (other, one))):
         if any(own.get(key) is not None for key in these):
             table = {key: value for key, value in table.items() if key not in those}
     return {**table, **own}

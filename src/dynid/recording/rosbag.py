@@ -34,7 +34,7 @@ from dynid.recording.topics import (
 from dynid.recording.unpacking import Measure, measured, unpacked, unpacked_limit
 from dynid.signals import at_times
 
-_TYPE = "sensor_msgs/msg/JointState"
+_JOINT_STATE_TYPE = "sensor_msgs/msg/JointState"
 _WRENCH_TYPE = "geometry_msgs/msg/WrenchStamped"
 _MESSAGES_FOR_JOINTS = 200  # messages read to find the joints of a topic
 _MESSAGES_AT_ONCE = 20_000
@@ -98,7 +98,7 @@ class Bag(Source):
     @property
     def _topics(self) -> list[str]:
         """Return the topics of the bag with joint states."""
-        return sorted({item.topic for item in self._reader.connections if item.msgtype == _TYPE})
+        return sorted({item.topic for item in self._reader.connections if item.msgtype == _JOINT_STATE_TYPE})
 
     def _first_vector(self, topic: str) -> tuple[tuple[str, ...], bool]:
         """Return the parts of the first message of a topic on the motion of a base, and whether it has a time stamp."""
@@ -114,7 +114,7 @@ class Bag(Source):
 
     def _messages(self, topic: str | None = None, kind: str | None = None) -> Iterator[tuple[int, Any]]:
         """Yield time of receipt and message of a topic, by default the main one; kind: message type."""
-        name, kind = topic or self.topic, kind or self._kinds.get(topic or "", _TYPE)
+        name, kind = topic or self.topic, kind or self._kinds.get(topic or "", _JOINT_STATE_TYPE)
         connections = [item for item in self._reader.connections if item.topic == name and item.msgtype == kind]
         measure = Measure(self.path)
         for connection, stamp, raw in self._reader.messages(connections=connections):

@@ -19,15 +19,15 @@ from dynid.errors import RecordingError
 from dynid.recording.source import Fault, FileRows, Source, Values, rechunk
 from dynid.recording.unpacking import is_compressed_text, open_compressed_text
 
-_COMMENT = ("#", "%")
+_COMMENT_MARKS = ("#", "%")
 _LINES_AT_ONCE = 20_000  # lines parsed at once without pyarrow
 _MOST_CELLS = 1_000_000  # characters per row
 _ROWS_FOR_TYPES = 20  # rows that determine the type of each column
-_INTEGER = re.compile(r"\d{16,19}")
-_CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")  # a time of day
+_LONG_INTEGER = re.compile(r"\d{16,19}")
+_TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}:\d{2}")  # a time of day
 _DAY_FIRST = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{4})")  # with slashes, the month may be first
 _NUMBER = r"[+-]?\d+{}\d*([eE][+-]?\d+)?"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Text(Source):
@@ -82,7 +82,7 @@ class Text(Source):
         rows = [line for _, line in content[:_ROWS_FOR_TYPES]]  # the first rows may be damaged
         self._dates = _most([self._dates_in(line) for line in rows])
         # Integers of 16 digits and more (time in ns since 1970) do not fit into a double
-        self._integers = _most([{i for i, cell in enumerate(self._split(line)) if _INTEGER.fullmatch(cell.strip())}
+        self._integers = _most([{i for i, cell in enumerate(self._split(line)) if _LONG_INTEGER.fullmatch(cell.strip())}
                                 for line in rows])
         if not self._compressed and not _ends_with_newline(path):
             self.notes.append("the last line has no line end; if the log is truncated, its last number may be "
@@ -201,7 +201,7 @@ class Text(Source):
     def _cell(self, cell: str, column: int) -> Any:
         text = cell.strip()
         if column in self._dates:
-            return np.datetime64((_stamp(text) - _EPOCH) // _MICROSECOND, "us")
+            return np.datetime64((_stamp(text) - _UNIX_EPOCH) // _MICROSECOND, "us")
         if column in self._integers:
             return int(text)
         if text.lower() in ("true", "false"):  # contact flags
@@ -271,7 +271,7 @@ class Text(Source):
     def _title_in_comment(self, head: list[str], first: int, width: int) -> list[str]:
         """Return names from a comment just above the numbers, as numpy.savetxt writes it."""
         above = head[first - 1].strip() if first else ""
-        if not above.startswith(_COMMENT):
+        if not above.startswith(_COMMENT_MARKS):
             return []
         names = [name.strip() for name in self._split(above.lstrip("#% "))]
         if len(names) != width or any(map(self._is_number, names)):
@@ -326,7 +326,7 @@ _MICROSECOND = datetime(1, 1, 1, microsecond=1) - datetime(1, 1, 1)
 
 def _stamp(text: str) -> datetime:
     iso = _DAY_FIRST.sub(lambda found: f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}", text)
-    moment = datetime.fromisoformat(f"1970-01-01T{text}" if _CLOCK.match(text) else iso)
+    moment = datetime.fromisoformat(f"1970-01-01T{text}" if _TIME_OF_DAY.match(text) else iso)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -348,7 +348,7 @@ def _numbers(column: Any, kind: type[np.int64] | type[np.float64]) -> NDArray[An
 
 def _holds_data(line: str) -> bool:
     text = line.lstrip()
-    return bool(text) and not text.startswith(_COMMENT)
+    return bool(text) and not text.startswith(_COMMENT_MARKS)
 
 
 def _usual(counts: Sequence[int]) -> int:

@@ -157,7 +157,7 @@ def _interpreted(pickled: bytes, path: Path) -> Any:
     raise RecordingError(f"{path}: the description of its tensors is cut off", SAVE_REMEDY)
 
 
-_MARK = object()
+_PICKLE_MARK = object()
 
 
 class _PickleMachine:
@@ -217,7 +217,7 @@ class _PickleMachine:
                                  "which is not read, because it could run a program", SAVE_REMEDY)
 
     def _since_mark(self) -> list[Any]:
-        place = max(i for i, value in enumerate(self.stack) if value is _MARK)
+        place = max(i for i, value in enumerate(self.stack) if value is _PICKLE_MARK)
         found = self.stack[place + 1:]
         del self.stack[place:]
         return found
@@ -246,6 +246,6 @@ class _PickleMachine:
 
 
 _CONSTANTS: Mapping[str, Callable[[], Any]] = {
-    "EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "MARK": lambda: _MARK, "NONE": lambda: None,
+    "EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "MARK": lambda: _PICKLE_MARK, "NONE": lambda: None,
     "NEWTRUE": lambda: True, "NEWFALSE": lambda: False}
 _LITERALS = {"BINUNICODE", "SHORT_BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"}

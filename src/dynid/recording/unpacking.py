@@ -24,7 +24,7 @@ BYTES_PER_BYTE = 16  # ratio of unpacked to packed size allowed for larger files
 _TEXT_BYTES_PER_NUMBER_BYTE = 4
 _BYTES_AT_ONCE = 1 << 16  # bytes unpacked at once
 
-_ZSTD = b"\x28\xb5\x2f\xfd"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _COMPRESSED_TEXT: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 
@@ -127,7 +127,7 @@ def is_compressed_text(path: Path) -> bool:
     is measured by unpacking it once."""
     with path.open("rb") as file:
         start = file.read(8)
-    if start.startswith(_ZSTD):
+    if start.startswith(_ZSTD_MAGIC):
         raise RecordingError(f"{path}: is compressed by zstd, which is not read for text tables",
                              "unpack it first: zstd -d FILE", code="compressed-text")
     if not start.startswith(tuple(_COMPRESSED_TEXT)):

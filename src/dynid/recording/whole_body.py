@@ -16,27 +16,27 @@ WIDTHS = {"base_position": 3, "base_orientation": 4, "base_velocity": 3, "base_a
           "imu_angular_rate": 3, "imu_specific_force": 3}
 ALWAYS, NEVER = "always", "never"  # values of contact: all feet stand, or none touches, throughout the log
 
-_BASE = set("base trunk torso pelvis body root floating fb".split())
+_BASE_WORDS = set("base trunk torso pelvis body root floating fb".split())
 _POSITION = set("pos position positions translation xyz p".split())
 _VELOCITY = set("vel velocity velocities v speed twist".split())
-_ANGULAR = set("ang angular omega rot rotational w gyro".split())
+_ANGULAR_WORDS = set("ang angular omega rot rotational w gyro".split())
 _QUATERNION = set("quat quaternion orientation ori q rotation".split())
-_GYRO = set("gyro gyroscope gyr g rate".split())
+_GYRO_WORDS = set("gyro gyroscope gyr g rate".split())
 _ACCELERATION = set("acc accel acceleration accelerometer a specific".split())
-_CONTACT = set("contact contacts touch stance touching".split())
-_FORCE = set("force forces grf wrench ft fts".split())
-_MOMENT = set("torque moment torques moments m t tau n".split())
-_FOOT = set("foot feet toe toes sole ankle ground hand end effector leg".split())
-_OTHER = set("target targets ref reference cmd command commanded des desired setpoint goal joint motor error std cov "
-             "covariance threshold limit".split())
-_AXES = {"x": 0, "y": 1, "z": 2, "w": 3}
+_CONTACT_WORDS = set("contact contacts touch stance touching".split())
+_FORCE_WORDS = set("force forces grf wrench ft fts".split())
+_MOMENT_WORDS = set("torque moment torques moments m t tau n".split())
+_FOOT_WORDS = set("foot feet toe toes sole ankle ground hand end effector leg".split())
+_OTHER_WORDS = set("target targets ref reference cmd command commanded des desired setpoint goal joint motor error std "
+                   "cov covariance threshold limit".split())
+_AXIS_INDICES = {"x": 0, "y": 1, "z": 2, "w": 3}
 _JOINED = re.compile(r"(q|a|g|w|v|p|f|m|t|acc|gyro|quat|pos|vel|omega|force|torque)([xyzw])")
-_LEGS = {"fl": ("front", "left"), "lf": ("front", "left"), "fr": ("front", "right"), "rf": ("front", "right"),
-         "rl": ("rear", "left"), "hl": ("rear", "left"), "lh": ("rear", "left"), "bl": ("rear", "left"),
-         "rr": ("rear", "right"), "hr": ("rear", "right"), "rh": ("rear", "right"), "br": ("rear", "right")}
-_ENDS = {"front": "front", "fore": "front", "rear": "rear", "hind": "rear", "back": "rear"}
+_LEG_BY_LETTERS = {"fl": ("front", "left"), "lf": ("front", "left"), "fr": ("front", "right"), "rf": ("front", "right"),
+                   "rl": ("rear", "left"), "hl": ("rear", "left"), "lh": ("rear", "left"), "bl": ("rear", "left"),
+                   "rr": ("rear", "right"), "hr": ("rear", "right"), "rh": ("rear", "right"), "br": ("rear", "right")}
+_END_BY_WORD = {"front": "front", "fore": "front", "rear": "rear", "hind": "rear", "back": "rear"}
 UNITREE_ORDER = (("front", "right"), ("front", "left"), ("rear", "right"), ("rear", "left"))
-_SIDES = {"left": "left", "l": "left", "right": "right", "r": "right"}
+_SIDE_BY_WORD = {"left": "left", "l": "left", "right": "right", "r": "right"}
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ def name_words(name: str) -> list[str]:
 def leg_in_name(name: str) -> tuple[str, ...]:
     """Return the leg of a name: (front or rear, left or right), or one of them; empty if it has none."""
     words = name_words(name)
-    found = next((_LEGS[word] for word in words if word in _LEGS), None)
+    found = next((_LEG_BY_LETTERS[word] for word in words if word in _LEG_BY_LETTERS), None)
     if found is not None:
         return found
-    end = [_ENDS[word] for word in words if word in _ENDS][:1]
-    side = [_SIDES[word] for word in words if word in _SIDES][:1]
+    end = [_END_BY_WORD[word] for word in words if word in _END_BY_WORD][:1]
+    side = [_SIDE_BY_WORD[word] for word in words if word in _SIDE_BY_WORD][:1]
     return (*end, *side)
 
 
@@ -78,26 +78,26 @@ def column_meaning(name: str) -> ColumnMeaning | None:
     """Return the meaning of a column by its name; None if it is not a signal of a free base."""
     words = [word for word in name_words(name) if word not in ("m", "s", "rad", "nm") or word == name_words(name)[-1]]
     component = None
-    if len(words) > 1 and words[-1] in _AXES:
-        component = _AXES[words.pop()]
+    if len(words) > 1 and words[-1] in _AXIS_INDICES:
+        component = _AXIS_INDICES[words.pop()]
     elif words and (joined := _JOINED.fullmatch(words[-1])):
-        words[-1], component = joined[1], _AXES[joined[2]]
+        words[-1], component = joined[1], _AXIS_INDICES[joined[2]]
     numbers = [int(word) for word in words if word.isdigit()]
     plain = tuple(word for word in words if not word.isdigit())
     known, number = set(plain), numbers[-1] if numbers else None
-    if not known or known & _OTHER:
+    if not known or known & _OTHER_WORDS:
         return None
     leg = leg_in_name(name)
-    if known & _CONTACT and not known & _FORCE:
+    if known & _CONTACT_WORDS and not known & _FORCE_WORDS:
         return ColumnMeaning("contact", plain, leg, number)
-    if known & _FORCE or (leg and plain[-1] in ("f", "m", "t") and component is not None):
-        if not (leg or known & _FOOT or number is not None or "grf" in known):
+    if known & _FORCE_WORDS or (leg and plain[-1] in ("f", "m", "t") and component is not None):
+        if not (leg or known & _FOOT_WORDS or number is not None or "grf" in known):
             return None
-        moment = plain[-1] in _MOMENT
-        stem = tuple(word for word in plain if word not in _MOMENT | {"f", "force", "forces"})
+        moment = plain[-1] in _MOMENT_WORDS
+        stem = tuple(word for word in plain if word not in _MOMENT_WORDS | {"f", "force", "forces"})
         return ColumnMeaning("foot_force", stem, leg, number, None if component is None else component + 3 * moment)
     signal = _vector_signal(known, plain)
-    if signal is None or (leg and not known & (_BASE | {"imu"})):
+    if signal is None or (leg and not known & (_BASE_WORDS | {"imu"})):
         return None
     if component is None and numbers and WIDTHS.get(signal):
         component, number = numbers[-1], None
@@ -107,22 +107,22 @@ def column_meaning(name: str) -> ColumnMeaning | None:
 def _vector_signal(known: set[str], words: tuple[str, ...]) -> str | None:
     """Return the signal of a base or an IMU that the words of a column name describe, or None."""
     bare = len(words) == 1
-    if known & _QUATERNION and (bare or known & (_BASE | {"imu", "quat", "quaternion", "orientation"})) \
-            and not known & (_VELOCITY | _GYRO):
+    if known & _QUATERNION and (bare or known & (_BASE_WORDS | {"imu", "quat", "quaternion", "orientation"})) \
+            and not known & (_VELOCITY | _GYRO_WORDS):
         return "base_orientation"
     if known & _ACCELERATION and not known & {"ang", "angular"} and (bare or known & ({"imu", "linear", "lin",
-                                                                                       "accelerometer"} | _BASE)):
+                                                                                       "accelerometer"} | _BASE_WORDS)):
         return "imu_specific_force"
-    if known & (_GYRO - {"g", "rate"}) or (bare and words[0] in ("g", "w")) or (
-            "imu" in known and known & (_ANGULAR | {"rate"})):
+    if known & (_GYRO_WORDS - {"g", "rate"}) or (bare and words[0] in ("g", "w")) or (
+            "imu" in known and known & (_ANGULAR_WORDS | {"rate"})):
         return "imu_angular_rate"
-    if not known & _BASE and not (bare and words[0] in ("v", "p")):
+    if not known & _BASE_WORDS and not (bare and words[0] in ("v", "p")):
         return None
-    if known & _ANGULAR:
+    if known & _ANGULAR_WORDS:
         return "base_angular_velocity"
     if known & _VELOCITY:
         return "base_velocity"
-    return "base_position" if known & _POSITION or not known - _BASE else None
+    return "base_position" if known & _POSITION or not known - _BASE_WORDS else None
 
 
 def of_topics(fields: Mapping[str, str]) -> tuple[dict[str, tuple[str, ...]], list[str]]:
@@ -174,7 +174,8 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
         meaning = column_meaning(name)
         if meaning is None or (several and meaning.signal in WIDTHS and WIDTHS[meaning.signal] not in shape):
             continue
-        stem = tuple(word for word in meaning.stem if word not in _LEGS and word not in _SIDES and word not in _ENDS)
+        stem = tuple(word for word in meaning.stem
+                     if word not in _LEG_BY_LETTERS and word not in _SIDE_BY_WORD and word not in _END_BY_WORD)
         stem = (*stem, "array") if several else stem
         groups.setdefault(meaning.signal, {}).setdefault(stem, {})[meaning.leg, meaning.number,
                                                                    None if several else meaning.component] = name
@@ -185,7 +186,7 @@ def find_columns(fields: Mapping[str, tuple[int, ...]], joints: Sequence[str] = 
         if not whole and signal == "foot_force":
             notes += [lacks for group in groups.get(signal, {}).values() if (lacks := _lacking_force(group))]
         if len(whole) > 1 and signal.startswith("base"):
-            whole = [one for one in whole if set(name_words(one[0])) & _BASE] or whole
+            whole = [one for one in whole if set(name_words(one[0])) & _BASE_WORDS] or whole
         if len(whole) == 1:
             found[signal] = whole[0]
             notes.append(f"guessed from their names: {signal} = {', '.join(whole[0][:8])}"

@@ -26,7 +26,7 @@ _RANK_TOLERANCE = 1e-9
 _ZERO_COLUMN = 1e-12
 _PRINTED_COEFFICIENT_ERROR = 1e-12  # relative error of a coefficient as text
 _MOST_JOINTS = 128  # time grows with the third power, memory with the second: here seconds and half a gigabyte
-_TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*\*?\s*)?([A-Za-z_][A-Za-z_0-9.]*)")
+_COMBINATION_TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*\*?\s*)?([A-Za-z_][A-Za-z_0-9.]*)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,7 +299,7 @@ def parsed(text: str, parameters: Parameters) -> Array:
     row, at = np.zeros(len(parameters)), 0
     text = text.strip()
     while at < len(text):
-        match = _TERM.match(text, at)
+        match = _COMBINATION_TERM.match(text, at)
         if match is None or (at > 0 and not match[1]):
             raise ModelError(f"'{text}' is not a sum of parameters: cannot parse '{text[at:]}'; write it like 'ZZ1 + "
                              "0.25 M2'", code="wrong-combination")

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from dynid.model import FlexibleModel, LinearModel
+from dynid.model import LinearModel, flexible_joint_model
 from dynid.report.figure import GREEN, ORANGE, VERMILION
 from dynid.robot import Robot
 
@@ -87,9 +87,10 @@ SLIDING = JointUnits("m", "m/s", "m/s²", "N")
 
 def joint_units(model: LinearModel, robot: Robot | None) -> tuple[JointUnits, ...]:
     """Return the units of every joint. Without a robot, a joint with a parameter in N is prismatic."""
-    if isinstance(model, FlexibleModel):  # motors have the units of their joints
-        links = joint_units(model.links, model.links.robot)
-        return (*links, *(links[j] for j in model.bending))
+    flexible = flexible_joint_model(model)
+    if flexible is not None:  # motors have the units of their joints
+        links = joint_units(flexible.links, flexible.links.robot)
+        return (*links, *(links[j] for j in flexible.bending))
     if robot is not None:
         return tuple(SLIDING if joint.prismatic else TURNING for joint in robot.joints)
     sliding = {item.owner for item in model.parameters if item.unit in ("N", "N s/m")}

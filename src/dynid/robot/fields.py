@@ -18,7 +18,7 @@ from dynid.robot.pose import checked, from_xyz_rpy
 
 # Largest mass, length or inertia in SI units: squares and products of such numbers do not overflow.
 MAX_FIELD_VALUE = 1e12
-_ANGULAR = ("lower", "upper", "velocity", "acceleration")
+_ANGULAR_LIMITS = ("lower", "upper", "velocity", "acceleration")
 _PI_PATTERN = re.compile(r"\s*([+-]?)\s*(?:(\d+(?:\.\d*)?)\s*\*?\s*)?pi\s*(?:/\s*(\d+(?:\.\d*)?))?\s*")
 
 
@@ -116,7 +116,7 @@ def parse_limits(joint: Mapping[str, Any], unit: float, where: str) -> dict[str,
     found = {}
     for which in LIMITS:
         value = joint.get(which, -math.inf if which == "lower" else math.inf)
-        angular = which in _ANGULAR and joint.get("kind", "revolute") != "prismatic"
+        angular = which in _ANGULAR_LIMITS and joint.get("kind", "revolute") != "prismatic"
         limit = parse_angle(value, unit, f"'{which}' in {where}") if angular else value
         none = isinstance(limit, int | float) and abs(limit) > NO_LIMIT
         found[which] = math.copysign(math.inf, limit) if none else limit

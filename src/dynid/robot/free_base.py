@@ -23,7 +23,7 @@ from dynid.robot.robot import BASE, FREE_COORDINATES, Body, Frame, Joint, Robot
 ROOT = FREE_COORDINATES - 1  # number of the root link among the bodies
 ABOUT_FIXED_BASES = ("fixed to the base", "--floating-base")  # endings of warnings that a free base makes invalid
 BASE_ROWS = ("base_x", "base_y", "base_z", "base_rx", "base_ry", "base_rz")
-_LEG = re.compile(r"(?:^|[^a-z])(?:leg|foot|feet|ankle|knee|thigh|calf|shank|hip|haa|hfe|kfe)(?:[^a-z]|$)")
+_LEG_NAME = re.compile(r"(?:^|[^a-z])(?:leg|foot|feet|ankle|knee|thigh|calf|shank|hip|haa|hfe|kfe)(?:[^a-z]|$)")
 _LEG_JOINTS = 3  # smallest number of joints of a leg
 
 
@@ -119,7 +119,7 @@ def base_warnings(robot: Robot) -> tuple[str, ...]:
         first.append(i if joint.parent == BASE else first[joint.parent])
         chains.setdefault(first[i], []).extend((joint.name, robot.bodies[i].name))
     long = [names for names in chains.values() if len(names) >= 2 * _LEG_JOINTS]
-    legs = [names for names in long if any(_LEG.search(name.lower()) for name in names)]
+    legs = [names for names in long if any(_LEG_NAME.search(name.lower()) for name in names)]
     if len(legs) < 2 and len(long) < 4:
         return ()
     return (f"The base '{robot.base}' carries {len(long)} chains of joints, as on a legged machine. The base is "

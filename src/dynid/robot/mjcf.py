@@ -32,9 +32,10 @@ from dynid.robot.pose import inverse, rotation_z, translation, turn_z_to
 from dynid.robot.robot import BASE, FREE_COORDINATES, Body, Frame, Joint, Part, Robot, checked_sizes, merged_inertia
 from dynid.robot.urdf_text import MUJOCO_INFINITY, parse_xml
 
-_ROOTS = ("mujoco", "mujocoinclude")
+_ROOT_TAGS = ("mujoco", "mujocoinclude")
 MAX_INCLUDED_FILES = 200  # files
-_SAVED = "as MuJoCo does when it saves a compiled model (saveinertial=\"true\" in <compiler>, then mj_saveLastXML)"
+_SAVED_MODEL_HINT = ("as MuJoCo does when it saves a compiled model "
+                     "(saveinertial=\"true\" in <compiler>, then mj_saveLastXML)")
 _CHANGES_MASS = ("boundmass", "boundinertia", "settotalmass", "balanceinertia")
 
 
@@ -240,7 +241,7 @@ class _Tree:
             raise text.error(f"{where} has {len(found)} <inertial> elements; a body has at most one")
         mode = text.compiler.get("inertiafromgeom", "auto")
         if not still and (mode == "true" or (mode == "auto" and not found)):
-            return geoms_inertia(text, inside, where, _SAVED)
+            return geoms_inertia(text, inside, where, _SAVED_MODEL_HINT)
         if not found:
             return None
         attributes, what = found[0].element.attrib, f"<inertial> of {where}"
@@ -310,7 +311,7 @@ def _included(element: Element, file: str, folder: Path, top: Path, seen: set[Pa
         raise RobotError(f"{file}: <include> names '{name}', which is included already")
     seen.add(path)
     root, called, _, _ = parse_xml(path, "MJCF")
-    if root.tag not in _ROOTS:
+    if root.tag not in _ROOT_TAGS:
         raise RobotError(f"{called} has <{root.tag}> as its root element; an included file has <mujocoinclude> or "
                          "<mujoco>")
     return root, called, path.parent

@@ -273,7 +273,7 @@ def _of_geom(text: MjcfText, place: ElementPose, attributes: dict[str, str], wha
         attributes = {one: value for one, value in attributes.items() if one not in ORIENTATIONS or one in own}
     pose, size = placed_geom(text, attributes, kind, what)
     pose = place.frame @ pose
-    volume, shape = _BODIES[kind](size)
+    volume, shape = _SHAPE_INERTIAS[kind](size)
     mass = given if key == "mass" else given * volume
     turn = pose[:3, :3]
     return ten.from_central(mass, pose[:3, 3], turn @ np.diag(mass * shape) @ turn.T)
@@ -323,6 +323,7 @@ def _ellipsoid(size: Array) -> tuple[float, Array]:
     return float(4.0 / 3.0 * math.pi * np.prod(size)), np.array([y + z, x + z, x + y]) / 5.0
 
 
-_BODIES: dict[str, Callable[[Array], tuple[float, Array]]] = {  # volume, and moments about the axes for unit mass
+# Volume, and moments about the axes for unit mass.
+_SHAPE_INERTIAS: dict[str, Callable[[Array], tuple[float, Array]]] = {
     "sphere": lambda size: _ellipsoid(np.repeat(size, 3)), "capsule": _capsule, "cylinder": _cylinder, "box": _box,
     "ellipsoid": _ellipsoid}

@@ -25,8 +25,8 @@ SHAPE_SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "
                "capsule": ("radius", "length")}
 MUJOCO_INFINITY = 1e10  # MuJoCo's largest number, which means no limit
 _SIMPLE_TRANSMISSION = "simpletransmission"
-_VALUE = rb"""[^\s=<>/]+\s*=\s*(?:"[^"]*"|'[^']*')"""
-_START_TAG = re.compile(rb"<[^\s/>]+(?:\s+" + _VALUE + rb")*\s*/?>")
+_XML_ATTRIBUTE = rb"""[^\s=<>/]+\s*=\s*(?:"[^"]*"|'[^']*')"""
+_START_TAG = re.compile(rb"<[^\s/>]+(?:\s+" + _XML_ATTRIBUTE + rb")*\s*/?>")
 _ATTRIBUTE = re.compile(rb"""([^\s=<>/]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 

@@ -23,7 +23,7 @@ Color = tuple[float, float, float, float]
 _DEFAULT_COLOR: Color = (0.62, 0.65, 0.70, 1.0)
 _DRAWN_GROUPS = 3  # MuJoCo's own viewer shows the groups 0, 1 and 2; others are for collisions
 MAX_MESH_BYTES = 256 << 20  # bytes
-_FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+_STL_FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 _STL_HEADER_BYTES = 84  # bytes of a binary STL before its triangles
 
 
@@ -292,8 +292,8 @@ def _read_stl(path: Path) -> Mesh:
     data = path.read_bytes()
     count = int.from_bytes(data[80:84], "little") if len(data) >= _STL_HEADER_BYTES else -1
     # A binary file may begin with the word "solid" too, so its length shows the format.
-    if len(data) == _STL_HEADER_BYTES + count * _FACET.itemsize:
-        return _joined(np.frombuffer(data, _FACET, count, _STL_HEADER_BYTES)["corners"].reshape(-1, 3))
+    if len(data) == _STL_HEADER_BYTES + count * _STL_FACET.itemsize:
+        return _joined(np.frombuffer(data, _STL_FACET, count, _STL_HEADER_BYTES)["corners"].reshape(-1, 3))
     if not data.lstrip().startswith(b"solid"):
         raise ValueError(f"the header of the mesh states {count} triangles, which does not match the data")
     words = data.decode("ascii", "replace").lower().split()

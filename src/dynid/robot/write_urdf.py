@@ -32,7 +32,7 @@ _Values = Mapping[str, tuple[int, str, float]]  # by name: joint, attribute and 
 _DECLARED = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"),
           (b"<\x00", "utf-16-le"), (b"\x00<", "utf-16-be"))
-_SIX = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_INERTIA_ATTRIBUTES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 # Attributes of <dynamics> in a URDF, by symbol in `Robot.values`.
 _URDF_ATTRIBUTES = {"Fv": "damping", "Fc": "friction"}
 DRAKE_NAMESPACE = "http://drake.mit.edu"
@@ -146,7 +146,7 @@ class _UrdfPage(XmlPage):
 
     def inertial(self, link: XmlElement, mass: float, com: Array, six: Array) -> Iterator[Edit]:
         """Yield the edits that write the inertia of a link into its <inertial>, which is created if necessary."""
-        xyz, entries = digits(*com), {key: digits(x) for key, x in zip(_SIX, six, strict=True)}
+        xyz, entries = digits(*com), {key: digits(x) for key, x in zip(_INERTIA_ATTRIBUTES, six, strict=True)}
         found = link.first("inertial")
         if found is None:
             yield self._new_inertial(link, xyz, digits(mass), entries)

@@ -127,11 +127,12 @@ def write_experiment(plan: ActuatorExperiment, folder: Path, force: bool = False
     return {what: str(path) for what, path in paths.items()}
 
 
-_PART = record("ExperimentPart", kind=str, gains=dict[str, float], load=Any, duration=float, separates=dict[str, Any])
-_PLANNED = record("PlannedParameter", name=str, unit=str, assumed=float, standard_error=float | None)
+_EXPERIMENT_PART = record("ExperimentPart", kind=str, gains=dict[str, float], load=Any, duration=float,
+                          separates=dict[str, Any])
+_PLANNED_PARAMETER = record("PlannedParameter", name=str, unit=str, assumed=float, standard_error=float | None)
 
 
-@output_fields(joints=list[str], rate=float, parts=array_of(_PART), parameters=array_of(_PLANNED),
+@output_fields(joints=list[str], rate=float, parts=array_of(_EXPERIMENT_PART), parameters=array_of(_PLANNED_PARAMETER),
                not_identified=list[str], notes=list[str])
 def experiment_facts(plan: ActuatorExperiment) -> dict[str, Any]:
     """Return the designed experiment as plain data for JSON."""

@@ -29,11 +29,12 @@ from dynid.validate.comparison import EstimateComparison
 from dynid.validate.comparison import compare as compare_estimates
 from dynid.validate.equation_counts import Counted, MovingErrors, moving_errors
 
-_METHOD = record("ComparedMethod", method=str, relative_error=float | None,
-                 relative_error_per_joint=list[float | None], moving=MovingErrors, validation=list[float | None],
-                 validation_moving=list[MovingErrors], simulation=list[SimulationCheck], consistent=bool | None,
-                 rank=int | None, elapsed_s=float)
-_VALUE = record("ComparedValue", value=float | None, std=float | None)
+_COMPARED_METHOD = record("ComparedMethod", method=str, relative_error=float | None,
+                          relative_error_per_joint=list[float | None], moving=MovingErrors,
+                          validation=list[float | None],
+                          validation_moving=list[MovingErrors], simulation=list[SimulationCheck],
+                          consistent=bool | None, rank=int | None, elapsed_s=float)
+_COMPARED_VALUE = record("ComparedValue", value=float | None, std=float | None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +105,8 @@ def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
     return {**shared, **settings.compare.options.get(name, {})}
 
 
-@output_fields(robot=str, methods=map_of(_METHOD), failed=dict[str, str], parameters=map_of(map_of(_VALUE)),
-               counted=Counted, counted_text=str, logs=list[LogFacts])
+@output_fields(robot=str, methods=map_of(_COMPARED_METHOD), failed=dict[str, str],
+               parameters=map_of(map_of(_COMPARED_VALUE)), counted=Counted, counted_text=str, logs=list[LogFacts])
 def comparison_facts(result: ComparedMethods) -> dict[str, Any]:
     """Return the comparison of methods as the object that `dynid compare --json` prints."""
     names = result.names

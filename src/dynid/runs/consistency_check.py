@@ -34,20 +34,20 @@ _COUPLINGS = {"motor-side", "coupled-wrist"}  # kinds of terms that the torque e
 
 
 _LIMIT_FIELDS: dict[str, Any] = dict.fromkeys(LIMITS, float | None)
-_JOINT = record("RobotJoint", name=str, kind=str, link=str, parent=str, **_LIMIT_FIELDS)
-_CLOSURE = record("RobotClosure", name=str, kind=str, first=str, second=str, equations=int, repeated=int)
+_ROBOT_JOINT = record("RobotJoint", name=str, kind=str, link=str, parent=str, **_LIMIT_FIELDS)
+_ROBOT_CLOSURE = record("RobotClosure", name=str, kind=str, first=str, second=str, equations=int, repeated=int)
 _STANDARD = record("StandardParameter", name=str, unit=str, of=str, value=float | None, seen=str)
-_BASE = record("Combination", name=str, expression=str)
+_COMBINATION = record("Combination", name=str, expression=str)
 INERTIA_PROBLEM = record("InertiaProblem", link=str, kind=str, message=str, violation=float | None)
 ROUNDING = 1e-9  # tolerance of numbers at a limit, in their own units
 _CERTIFICATE = record("Certificate", verified=bool, gap=float | None, error=float | None, conditions=list[Any])
 
 
 @output_fields(robot=str, source=str, warnings=list[str], dof=int, gravity=list[float], base=str,
-               joints=array_of(_JOINT), mimic_joints=list[dict[str, Any]], closures=array_of(_CLOSURE),
+               joints=array_of(_ROBOT_JOINT), mimic_joints=list[dict[str, Any]], closures=array_of(_ROBOT_CLOSURE),
                following_joints=list[str], measured_joints=list[str], driven_joints=list[str],
                links_with_fixed_inertia=list[str], locked_joints=dict[str, float], parameters=array_of(_STANDARD),
-               base_count=int, base_parameters=array_of(_BASE), inertia_problems=array_of(INERTIA_PROBLEM))
+               base_count=int, base_parameters=array_of(_COMBINATION), inertia_problems=array_of(INERTIA_PROBLEM))
 def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = False, *, own_terms: OwnTerms = "none",
                   mass_first: bool = False, by: Literal["qr", "svd"] = "qr") -> dict[str, Any]:
     """Return a description of a robot without data, the object of `dynid inspect --json`.

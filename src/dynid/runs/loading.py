@@ -34,9 +34,9 @@ from dynid.workers import Workers
 if TYPE_CHECKING:
     from dynid.simulation.controllers import Controller
 
-_SKEW = ("damping D and the viscous friction of motors and links have an error of up to K s if both encoders of a "
-         "flexible joint are read s seconds apart; [model.flexible] skew = true identifies Ks")
-_TITLES = {AT_REST: "log at rest", COPIED: "log given twice"}
+_SKEW_NOTE = ("damping D and the viscous friction of motors and links have an error of up to K s if both encoders of a "
+              "flexible joint are read s seconds apart; [model.flexible] skew = true identifies Ks")
+_LEFT_OUT_TITLES = {AT_REST: "log at rest", COPIED: "log given twice"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +54,9 @@ class Resting:
 
 def left_out_finding(failure: Failure) -> Finding:
     """Return the finding that a log was not used, with the reason."""
-    code = failure.code if failure.code in _TITLES else "log-left-out"
+    code = failure.code if failure.code in _LEFT_OUT_TITLES else "log-left-out"
     return Finding(code, "suspicious", "warning", f"A log is not used: {failure.reason}.",
-                   f"{_TITLES.get(code, 'log not used')} ({failure.source})", logs=(failure.source,))
+                   f"{_LEFT_OUT_TITLES.get(code, 'log not used')} ({failure.source})", logs=(failure.source,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class LoadedProblem:
     def notes(self) -> tuple[str, ...]:
         """Notes on the choices and on the logs, without repetition."""
         bends = self.settings.model.flexible
-        skew = (_SKEW,) if bends is not None and not bends.skew else ()
+        skew = (_SKEW_NOTE,) if bends is not None and not bends.skew else ()
         found = found_logs_sentence(self.settings, [log.source for log in self.logs],
                                     [log.source for log in self.left_out])
         return (*filter(None, [found]), *self.chosen_notes, *skew,

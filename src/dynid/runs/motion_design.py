@@ -29,7 +29,7 @@ from dynid.excitation.limits.limits_file import space_notes, table_limits
 from dynid.excitation.limits.motion_limits import MARGIN
 from dynid.excitation.search.experiment_design import nominal_values
 from dynid.excitation.standing.options import Standing, refuse_without_feet
-from dynid.model import FlexibleModel, Model, complete, make_terms
+from dynid.model import FlexibleModel, Model, complete, flexible_joint_model, make_terms
 from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.plain import finite
 from dynid.progress import Progress, ProgressCallback, silent
@@ -135,10 +135,11 @@ def design_motion(robot: Robot, request: MotionRequest, progress: ProgressCallba
     care: tuple[str, ...] = ()
     if request.limits is None:  # default limits; a limits file is the user's choice
         limits, care = careful(limits, robot, request.safety, home)
+    flexible = None if past is None else flexible_joint_model(past.estimate.model)
     if past is None:
         data = _for_model(robot, limits, request)
-    elif isinstance(past.estimate.model, FlexibleModel):
-        data = _for_flexible(robot, limits, request, past.estimate.model, past.estimate)
+    elif flexible is not None:
+        data = _for_flexible(robot, limits, request, flexible, past.estimate)
     else:
         data = _for_earlier(robot, limits, request, past)
     found = data.excitation if home is None else data.excitation.from_home(home)
@@ -345,14 +346,15 @@ _EXPECTED = record("ExpectedParameter", optional=("before",), std=float | None, 
                    unit=str, before=float | None)
 _USED_LIMIT = record("UsedLimit", kind=str, where=str, value=float | None, bound=float | None, time=float | None,
                      used=float | None)
-_SPEED = record("TopSpeed", top=float, limit=float | None, both_ways=bool)
+_TOP_SPEED = record("TopSpeed", top=float, limit=float | None, both_ways=bool)
 _IMPROVED = record("ImprovedParameter", name=str, before=float | None, after=float | None, times=float | None)
 
 
 @output_fields(optional=("improves",), robot=str, unchecked=str, criterion=str, value=float | None,
                condition=float | None, duration=float, seconds=float, starts=int, seed=int, interrupted=bool,
                rate=float, noise=list[float], expected=map_of(_EXPECTED), limits=array_of(_USED_LIMIT), margin=float,
-               speeds=map_of(_SPEED), improves=array_of(_IMPROVED), history=list[list[float | None]], notes=list[str])
+               speeds=map_of(_TOP_SPEED), improves=array_of(_IMPROVED), history=list[list[float | None]],
+               notes=list[str])
 def motion_facts(data: MotionData) -> dict[str, Any]:
     """Return the motion as the object that `dynid excite --json` prints."""
     found = data.excitation

@@ -31,7 +31,7 @@ _SPIN_SECONDS = 0.1  # longest wait for one message, so that the end of a record
 _APPROACH_SPEED = 0.2  # rad/s or m/s: speed to the first posture, the slowest in manual mode of arms
 _MIN_APPROACH = 2.0  # s
 _STATUS_SUCCEEDED = 4  # action_msgs/msg/GoalStatus.STATUS_SUCCEEDED
-_KINDS = ("torque", "current")
+_EFFORT_KINDS = ("torque", "current")
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Ros2Names:
     timeout: float = 10.0
 
     def __post_init__(self) -> None:
-        if self.effort_is not in _KINDS:
-            raise DynidError(f"efforts are {' or '.join(_KINDS)}, not '{self.effort_is}'", code="unknown-effort")
+        if self.effort_is not in _EFFORT_KINDS:
+            raise DynidError(f"efforts are {' or '.join(_EFFORT_KINDS)}, not '{self.effort_is}'", code="unknown-effort")
         if not self.timeout > 0:
             raise DynidError(f"the timeout must be positive, got {self.timeout:g}")
 

@@ -11,7 +11,7 @@ from dynid.recording.preparation import Preparation
 from dynid.runs.settings import RunSettings
 from dynid.version import __version__
 
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def run_file_schema() -> dict[str, Any]:
@@ -26,7 +26,7 @@ def run_file_schema() -> dict[str, Any]:
     entry, mapping = definitions["LogSettings"], definitions["Mapping"]
     entry["properties"] = {**mapping["properties"], **entry["properties"]}
     entry["additionalProperties"] = False
-    return {"$schema": _DIALECT, **schema, "title": f"Run file of dynid {__version__}"}
+    return {"$schema": _SCHEMA_DIALECT, **schema, "title": f"Run file of dynid {__version__}"}
 
 
 def _definition(kind: type[BaseModel], definitions: dict[str, Any]) -> dict[str, str]:

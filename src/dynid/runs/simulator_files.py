@@ -30,7 +30,7 @@ from dynid.runs.models import make_robot
 from dynid.runs.results import load, load_regression
 from dynid.runs.settings import RunSettings
 
-_SPREAD = record("TorqueSpread", matches=bool, ratio=dict[str, float])
+_TORQUE_SPREAD = record("TorqueSpread", matches=bool, ratio=dict[str, float])
 TABLES = ("draws.npz", "draws.csv")
 
 
@@ -55,7 +55,7 @@ class DrawnFiles:
                 "parameters." if self.spread is None else self.spread.sentence)
 
     @output_fields(draws=int, seed=int, spread=float, consistent_as_drawn=int, kept_base=int, moment_rounds=int,
-                   torque_spread=_SPREAD | None, files=list[str], notes=list[str])
+                   torque_spread=_TORQUE_SPREAD | None, files=list[str], notes=list[str])
     def to_dict(self) -> dict[str, Any]:
         """Return the draws as plain data for JSON."""
         found = self.draws

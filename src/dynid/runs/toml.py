@@ -9,7 +9,7 @@ from typing import Any
 
 from dynid.escape import toml_string
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def dumps(values: Mapping[str, Any]) -> str:
@@ -30,7 +30,7 @@ def _table(values: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
 
 
 def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else toml_string(key)
+    return key if _BARE_KEY.fullmatch(key) else toml_string(key)
 
 
 def _value(value: Any) -> str:

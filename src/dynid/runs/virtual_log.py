@@ -13,7 +13,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation import read_trajectory
 from dynid.excitation.search.experiment_design import nominal_values
-from dynid.model import FlexibleModel, Model, robot_model
+from dynid.model import FlexibleModel, Model, flexible_joint_model, robot_model
 from dynid.output_fields import map_of, output_fields, record
 from dynid.payloads.frames import mounting_frame
 from dynid.quantities import BANDWIDTH, DAMPING, RATE, check_quantity, check_samples
@@ -96,11 +96,11 @@ def simulate_log(robot: Robot, trajectory: str | Path, loop: VirtualLoopOptions,
         trust: see `load`.
         sensors: encoder, position_noise, torque_noise, flexible and other options of `VirtualRobot`.
     """
-    model, theta, belief, notes = _machine(robot, friction, rotor, truth, trust)
+    model, theta, believed, notes = _machine(robot, friction, rotor, truth, trust)
     motion = read_trajectory(trajectory, robot.joint_names)
     check_samples(motion.duration, loop.rate)
     reference = motion.at(loop.rate)
-    law = _controller(loop, model.rigid if isinstance(model, FlexibleModel) else model, belief, reference.q)
+    law = _controller(loop, *believed, reference.q)
     machine = VirtualRobot(model, theta, law, smooth="stick", **sensors)
     return VirtualLog(robot, model, theta, machine.record(reference, seed=seed), loop.controller, seed, notes)
 
@@ -114,21 +114,23 @@ def flexible_joints(stiffness: Sequence[float] | None, damping: Sequence[float] 
 
 
 def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | Path | None, trust: bool
-             ) -> tuple[Model | FlexibleModel, Array, Array, tuple[str, ...]]:
-    """Return the model, the true parameters, the controller's parameters, and notes."""
+             ) -> tuple[Model | FlexibleModel, Array, tuple[Model, Array], tuple[str, ...]]:
+    """Return the model, the true parameters, model and parameters of the controller, and notes."""
     if truth is not None:
         if friction or rotor:
             raise DynidError("--truth takes the terms of the earlier result, so remove --friction and --rotor",
                              code="conflicting-options")
         estimate, _ = load(truth, trust=trust)
-        links = estimate.model.links if isinstance(estimate.model, FlexibleModel) else robot_model(estimate.model)
+        flexible = flexible_joint_model(estimate.model)
+        links = robot_model(estimate.model) if flexible is None else flexible.links
         if links is None or links.robot.joint_names != robot.joint_names:
             raise DynidError(f"{truth} is the result of another robot than '{robot.name}': their joints differ",
                              code="another-robot")
-        if isinstance(estimate.model, FlexibleModel):
-            return estimate.model, estimate.full, estimate.model.rigid_values(estimate.full), (_RIGID_CONTROLLER_NOTE,)
+        if flexible is not None:
+            believed = flexible.rigid, flexible.rigid_values(estimate.full)
+            return flexible, estimate.full, believed, (_RIGID_CONTROLLER_NOTE,)
         belief = nominal_values(links)
-        return links, estimate.full, estimate.full if belief is None else belief, ()
+        return links, estimate.full, (links, estimate.full if belief is None else belief), ()
     model = terms_model(robot, friction, rotor)
     theta = nominal_values(model)
     if theta is None:
@@ -141,7 +143,7 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
     if missing:
         more = f" and {len(missing) - 6} more" if len(missing) > 6 else ""
         notes = (f"the robot file gives no value for {', '.join(missing[:6])}{more}; zero is used",)
-    return model, theta, theta, notes
+    return model, theta, (model, theta), notes
 
 
 def _controller(loop: VirtualLoopOptions, model: Model, belief: Array, q: Array) -> Controller:
@@ -188,11 +190,11 @@ def log_writer(path: str | Path) -> Any:
     return writer
 
 
-_JOINT = record("SimulatedJoint", tracking_rms=float, torque_rms=float, torque_peak=float)
+_SIMULATED_JOINT = record("SimulatedJoint", tracking_rms=float, torque_rms=float, torque_peak=float)
 
 
-@output_fields(robot=str, controller=str, seed=int, rows=int, rate=float, duration=float, joints=map_of(_JOINT),
-               truth=dict[str, float], notes=list[str])
+@output_fields(robot=str, controller=str, seed=int, rows=int, rate=float, duration=float,
+               joints=map_of(_SIMULATED_JOINT), truth=dict[str, float], notes=list[str])
 def log_facts(found: VirtualLog) -> dict[str, Any]:
     """Return the log as the object that `dynid simulate --json` prints."""
     log = found.recording

@@ -15,7 +15,7 @@ from dynid.dynamics import Wrench
 from dynid.dynamics.kinematics import places, series
 from dynid.dynamics.loop_faults import not_closed
 from dynid.errors import ModelError, NotPossibleError
-from dynid.model import FlexibleModel, LinearModel, complete, robot_model
+from dynid.model import FlexibleModel, LinearModel, complete, flexible_joint_model, robot_model
 from dynid.model.completion import can_compile
 from dynid.recording import Samples
 from dynid.simulation import kernels, loop
@@ -119,10 +119,17 @@ def simulate(model: LinearModel, theta: ArrayLike, controller: Controller, refer
     """
     run = Settings(**settings)
     vector = model.parameters.vector(theta)
-    if isinstance(model, FlexibleModel) and reference.q.shape[1] == model.links.dof:
-        model, vector, flexible = flexible_machine(model, vector)
+    bending = _spring_model(model, reference)
+    if bending is not None:
+        model, vector, flexible = flexible_machine(bending, vector)
         run = replace(run, flexible=flexible)
     return _simulate(model, vector, controller, reference, run, None)
+
+
+def _spring_model(model: LinearModel, reference: Reference) -> FlexibleModel | None:
+    """Return a model with flexible joints whose reference has one column per joint, so that springs are simulated."""
+    flexible = flexible_joint_model(model)
+    return flexible if flexible is not None and reference.q.shape[1] == flexible.links.dof else None
 
 
 def simulate_windows(model: LinearModel, theta: ArrayLike, windows: Iterable[tuple[Controller, Reference]],
@@ -134,7 +141,7 @@ def simulate_windows(model: LinearModel, theta: ArrayLike, windows: Iterable[tup
     vector, made = model.parameters.vector(theta), None
     for controller, reference in windows:
         try:
-            if isinstance(model, FlexibleModel) and reference.q.shape[1] == model.links.dof:
+            if _spring_model(model, reference) is not None:
                 yield simulate(model, vector, controller, reference, **settings)
                 continue
             made = make_plant(model, vector) if made is None and can_compile(model) else made
@@ -154,7 +161,7 @@ def simulate_many(model: LinearModel, thetas: ArrayLike, controller: Controller 
     laws = list(controller) if isinstance(controller, Sequence) else [controller] * len(rows)
     if len(laws) != len(rows):
         raise ModelError(f"{len(laws)} controllers were given for {len(rows)} parameter vectors")
-    if isinstance(model, FlexibleModel) and reference.q.shape[1] == model.links.dof:
+    if _spring_model(model, reference) is not None:
         return [simulate(model, row, law, reference, **settings) for row, law in zip(rows, laws, strict=True)]
     widths = None
     if can_compile(model) and run.smooth is None:

@@ -13,7 +13,7 @@ from dynid.arrays import Array
 from dynid.dynamics import Wrench
 from dynid.dynamics.following import tree_motion
 from dynid.errors import ModelError
-from dynid.model import FlexibleModel, LinearModel, complete
+from dynid.model import LinearModel, complete, flexible_joint_model
 from dynid.quantities import SIGNAL_TO_NOISE, check_quantity
 from dynid.recording import Recording
 from dynid.recording.measured import recording_from_joints
@@ -121,7 +121,8 @@ class VirtualRobot:
 
     @property
     def _links(self) -> LinearModel:
-        return self.model.links if isinstance(self.model, FlexibleModel) else self.model
+        flexible = flexible_joint_model(self.model)
+        return self.model if flexible is None else flexible.links
 
     def _far_side(self, motion: Simulation, rng: np.random.Generator) -> dict[str, Array]:
         """Return the signals on the link side of flexible joints (ticks, dof), by their names in a recording."""
@@ -132,8 +133,8 @@ class VirtualRobot:
             noise = rng.normal(size=motion.q.shape) * per_joint(self.position_noise, n, "position noise")
             found["q"] = in_counts(motion.q + noise, per_joint(self.encoder, n, "encoder"))
         if self.sensor_noise is not None:
-            flexible = flexible_machine(self.model, self.theta)[2] if isinstance(self.model, FlexibleModel) \
-                else self.flexible
+            model = flexible_joint_model(self.model)
+            flexible = self.flexible if model is None else flexible_machine(model, self.theta)[2]
             assert flexible is not None
             stiffness, damping = flexible.array(n, np.ones(n))[:, :2].T
             if not np.isfinite(stiffness).all():
@@ -159,7 +160,7 @@ class VirtualRobot:
         sensors = Sensors(series, per_joint(self.encoder, n, "encoder"), float(smooth))
         options: dict[str, Any] = {"lugre": self.lugre, "ripple": self.ripple, "flexible": self.flexible,
                                    "smooth": self.smooth, "sensors": sensors, "wrenches": tuple(self.wrenches)}
-        bends = self.flexible is not None or isinstance(self.model, FlexibleModel)
+        bends = self.flexible is not None or flexible_joint_model(self.model) is not None
         step = 0.25 / reference.rate if self.step is None and not bends else self.step
         return simulate(self.model, self.theta, self.controller, reference, step=step, **options)
 

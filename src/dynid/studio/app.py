@@ -33,10 +33,10 @@ READING = ("log", "columns")  # tasks that read logs, which may take long and ca
 TASKS = ("catalogue", "robot", "pose", *READING)  # tasks that the page may request
 _MAX_BODY_BYTES = 1 << 20  # bytes of a request in JSON
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
-_MESH = re.compile(r"[0-9a-f]{32}")
+_MESH_NAME = re.compile(r"[0-9a-f]{32}")
 _SHOWN_IN_PLACE = {".html": "text/html", ".json": "application/json"}
-_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".html": "text/html",
-          ".png": "image/png", ".json": "application/json", ".woff2": "font/woff2"}
+_CONTENT_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".html": "text/html",
+                  ".png": "image/png", ".json": "application/json", ".woff2": "font/woff2"}
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -265,7 +265,7 @@ class Studio:
     async def get_mesh(self, request: Request) -> Response:
         name = request.path_params["identity"]
         path = self.workspace.folder / "meshes" / f"{name}.bin"
-        if not _MESH.fullmatch(name) or not path.is_file():
+        if not _MESH_NAME.fullmatch(name) or not path.is_file():
             raise Refusal(404, "there is no mesh with this name")
         return FileResponse(path, media_type="application/octet-stream", headers={"Cache-Control": "max-age=86400"})
 
@@ -344,7 +344,7 @@ def page_file(name: str) -> Response:
     path = PAGE / name
     if not _FILE_NAME.fullmatch(name) or not path.is_file():
         raise Refusal(404, f"the page has no file {name[:80]}")
-    return FileResponse(path, media_type=_TYPES.get(path.suffix, "application/octet-stream"))
+    return FileResponse(path, media_type=_CONTENT_TYPES.get(path.suffix, "application/octet-stream"))
 
 
 def download(path: Path) -> Response:

@@ -20,9 +20,9 @@ from dynid.errors import DynidError, RecordingError
 from dynid.files import toml_file
 from dynid.studio.workspace import SESSION
 
-_DEVICES = ("/dev", "/proc", "/sys")
+_SYSTEM_FOLDERS = ("/dev", "/proc", "/sys")
 _BY_COMMAND = "identify at the command line: dynid identify RUN.toml --trust"
-_WHY = "the studio reads only files that were uploaded to it"
+_REFUSAL_REASON = "the studio reads only files that were uploaded to it"
 
 
 class Confinement:
@@ -37,7 +37,7 @@ class Confinement:
         libraries = {sys.prefix, sys.base_prefix, str(Path(dynid.__file__).parents[1]),
                      *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
         cache = os.environ.get("NUMBA_CACHE_DIR")
-        places = [*libraries, str(self.folder), *_DEVICES, *([] if cache is None else [cache])]
+        places = [*libraries, str(self.folder), *_SYSTEM_FOLDERS, *([] if cache is None else [cache])]
         self.roots = tuple(os.path.realpath(one) for one in places)
         self._open = False
 
@@ -50,7 +50,7 @@ class Confinement:
             return
         path = os.path.realpath(os.fsdecode(arguments[0]))
         if path == self._secret or not self._inside(path):
-            raise PermissionError(errno.EACCES, _WHY, path)
+            raise PermissionError(errno.EACCES, _REFUSAL_REASON, path)
 
     def _inside(self, path: str) -> bool:
         return any(path == root or path.startswith(root + os.sep) for root in (*self.roots, *map(str, self.trusted)))
@@ -92,8 +92,8 @@ class Confinement:
             if where == "prior" and path.is_relative_to(self.folder / "results"):
                 continue
             if not path.is_relative_to(self.files):
-                raise DynidError(f"{_WHY}, and '{name[:200]}' was not uploaded", "upload it and select it here",
-                                 where=where)
+                raise DynidError(f"{_REFUSAL_REASON}, and '{name[:200]}' was not uploaded",
+                                 "upload it and select it here", where=where)
             self.check_files([name])
 
     def _check_prior(self, path: Path) -> None:

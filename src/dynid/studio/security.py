@@ -27,14 +27,14 @@ PAGE_POLICY = ("default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-
                "form-action 'self'; frame-ancestors 'none'")
 REPORT_POLICY = ("sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
                  "img-src data:; frame-ancestors 'self'")
-_HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-            "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin"}
-_READS = ("GET", "HEAD")
+_SECURITY_HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+                     "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin"}
+_READING_METHODS = ("GET", "HEAD")
 _OPEN_IT = ("open the address that `dynid studio` printed; its token works once, and Enter in that terminal prints "
             "another one")
 # A page and not a redirect, because a browser sends a strict cookie only with requests from a page of the same site.
-_ENTER = ('<!doctype html><html lang="en"><title>dynid studio</title><meta http-equiv="refresh" content="0;url=/">'
-          '<p><a href="/">Open the studio</a></p></html>')
+_ENTRY_PAGE = ('<!doctype html><html lang="en"><title>dynid studio</title><meta http-equiv="refresh" content="0;url=/">'
+               '<p><a href="/">Open the studio</a></p></html>')
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class AuthenticationMiddleware:
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
+                for name, value in _SECURITY_HEADERS.items():
                     headers[name] = value
                 headers.setdefault("Content-Security-Policy", PAGE_POLICY)
                 headers.setdefault("Cache-Control", "no-store")
@@ -141,7 +141,7 @@ class AuthenticationMiddleware:
         site = headers.get("sec-fetch-site", "none")
         if site not in ("same-origin", "none") and scope["path"] != "/":
             return refusal(Refusal(403, "a page of another site may not use the studio"))
-        if scope["method"] not in _READS and headers.get("x-dynid") != "studio":
+        if scope["method"] not in _READING_METHODS and headers.get("x-dynid") != "studio":
             return refusal(Refusal(403, "a request that changes something needs the header X-Dynid: studio"))
         return None
 
@@ -153,7 +153,7 @@ class AuthenticationMiddleware:
             if not door.takes(query["token"]):
                 return PlainTextResponse("This token is not valid for this studio, or was used before; "
                                          f"{_OPEN_IT}.", 403)
-            answer = HTMLResponse(_ENTER)
+            answer = HTMLResponse(_ENTRY_PAGE)
             answer.set_cookie(door.cookie, door.session, max_age=SESSION_SECONDS, httponly=True, samesite="strict")
             return answer
         try:

@@ -22,7 +22,7 @@ Heard = Callable[[dict[str, Any]], None]
 _MAX_MESSAGE_BYTES = 1 << 20  # bytes of a message at most
 _UNPACKED_MB = "2048"  # MB that a log may unpack to, see docs/logs.md; the user's own setting has priority
 _STUDIO_STOPPED = "the studio was stopped"
-_ENDED = "the computing process ended unexpectedly; it may have run out of memory, or was ended"
+_WORKER_ENDED = "the computing process ended unexpectedly; it may have run out of memory, or was ended"
 
 
 class WorkerProcess:
@@ -89,7 +89,7 @@ class WorkerProcess:
                 await self.stop()
                 if self._closed:
                     raise Refusal(503, _STUDIO_STOPPED) from None
-                raise Refusal(500, _ENDED, hint="try again: a new process is started") from None
+                raise Refusal(500, _WORKER_ENDED, hint="try again: a new process is started") from None
             except asyncio.CancelledError:  # a partial answer may be pending, which nothing reads
                 await self.stop()
                 raise

@@ -39,8 +39,8 @@ SESSION = "session.json"
 SESSION_SECONDS = 7 * 24 * 3600  # s: validity of a secret over all restarts, and of its cookie
 MARKER = ".dynid-studio"
 _MARKER_TEXT = "This folder belongs to `dynid studio`, which writes files into it and removes its own.\n"
-_WRITING = ".writing-"  # results/.writing-ID: this result is being written, and is removed if incomplete
-_SESSION = re.compile(r"session-[0-9a-f]{16}")
+_WRITING_PREFIX = ".writing-"  # results/.writing-ID: this result is being written, and is removed if incomplete
+_SESSION_NAME = re.compile(r"session-[0-9a-f]{16}")
 ROLES = ("robot", "log", "validation", "mesh", "limits", "actuators")
 EMPTY: Mapping[str, Any] = {
     "robot": "", "logs": [], "validate_on": [], "method": "auto", "options": {},
@@ -75,11 +75,11 @@ class StudioFolder:
                 place.mkdir(mode=0o700, exist_ok=True)
                 place.chmod(0o700)
             for left in sessions.iterdir():
-                if _SESSION.fullmatch(left.name):
+                if _SESSION_NAME.fullmatch(left.name):
                     shutil.rmtree(left, ignore_errors=True)
             self.temporary.mkdir(mode=0o700)
-        for left in self.results.glob(f"{_WRITING}*"):
-            self.settle_result(left.name.removeprefix(_WRITING))
+        for left in self.results.glob(f"{_WRITING_PREFIX}*"):
+            self.settle_result(left.name.removeprefix(_WRITING_PREFIX))
         said = self._read_state()
         self.revision: int = said.get("revision", 0)
         self.settings: dict[str, Any] = said.get("settings") or dict(EMPTY)
@@ -99,13 +99,13 @@ class StudioFolder:
     def begin_result(self, identity: str) -> None:
         """Record that a result is about to be written."""
         with writing(self.results):
-            (self.results / f"{_WRITING}{identity}").touch(0o600)
+            (self.results / f"{_WRITING_PREFIX}{identity}").touch(0o600)
 
     def settle_result(self, identity: str) -> None:
         """Remove a recorded result if it is incomplete, and remove its record."""
         if RESULT_ID.fullmatch(identity) and not (self.results / identity / FACTS).is_file():
             shutil.rmtree(self.results / identity, ignore_errors=True)
-        (self.results / f"{_WRITING}{identity}").unlink(missing_ok=True)
+        (self.results / f"{_WRITING_PREFIX}{identity}").unlink(missing_ok=True)
 
     def close(self) -> None:
         """Remove the temporary files since the start of the studio, and release its folder."""

@@ -103,12 +103,12 @@ class Score:
         return np.where(self.known, total / np.maximum(self.counts, 1), 0.0)
 
 
-_STUDIED = record("StudiedParameter", name=str, unit=str, truth=float, inertial=bool, bias=float | None,
-                  spread=float | None, stated=float | None, coverage=float | None)
+_STUDIED_PARAMETER = record("StudiedParameter", name=str, unit=str, truth=float, inertial=bool, bias=float | None,
+                            spread=float | None, stated=float | None, coverage=float | None)
 _GROUP_FIELDS: dict[str, Any] = dict.fromkeys(GROUPS, dict[str, Any])
-_SCORE = record("StudyScore", label=str, method=str, start=str | None, noise=float, converged=float,
-                failures=dict[str, int], seconds=float | None, torque_error=float | None, parameters=array_of(_STUDIED),
-                **_GROUP_FIELDS)
+_STUDY_SCORE = record("StudyScore", label=str, method=str, start=str | None, noise=float, converged=float,
+                      failures=dict[str, int], seconds=float | None, torque_error=float | None,
+                      parameters=array_of(_STUDIED_PARAMETER), **_GROUP_FIELDS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ class StudyResult:
         wanted = self.study.noise.factors[0] if factor is None else factor
         return next(one for one in self.scores if one.label == label and one.factor == wanted)
 
-    @output_fields(robot=str, seed=int, repetitions=int, factors=list[float], scores=array_of(_SCORE))
+    @output_fields(robot=str, seed=int, repetitions=int, factors=list[float], scores=array_of(_STUDY_SCORE))
     def to_dict(self) -> dict[str, Any]:
         """Return the result of the study as plain data for JSON; only the times differ from run to run."""
         return {"robot": self.robot, "seed": self.study.seed, "repetitions": self.study.repetitions,

@@ -24,7 +24,7 @@ from dynid.symbolic.vectors import Rotation, Vector, add
 
 _XX, _XY, _XZ, _YY, _YZ, _ZZ, _MX, _MY, _MZ, _M = range(10)
 _PARALLEL_AXES_TOLERANCE = 1e-9
-_LENGTHS = ("a", "b", "d")  # along x, y and z of a link's frame, from the origin of the previous frame
+_LENGTH_SYMBOLS = ("a", "b", "d")  # along x, y and z of a link's frame, from the origin of the previous frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ def _grouped_text(whole: Polynomial, names: tuple[str, ...]) -> str:
     groups: defaultdict[tuple[str, float], list[tuple[int, str]]] = defaultdict(list)
     for factors, c in whole.terms.items():
         place = next(int(one[6:-1]) for one in factors if one.startswith("theta"))
-        lengths = [f"{_LENGTHS[int(one[7:-1]) % 3]}{int(one[7:-1]) // 3 + 1}" for one in factors
+        lengths = [f"{_LENGTH_SYMBOLS[int(one[7:-1]) % 3]}{int(one[7:-1]) // 3 + 1}" for one in factors
                    if one.startswith("length")]
         powers = " ".join(one if lengths.count(one) == 1 else f"{one}^{lengths.count(one)}"
                           for one in dict.fromkeys(lengths))

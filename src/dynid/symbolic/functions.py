@@ -34,8 +34,9 @@ _FUNCTION_ARGUMENTS = {
 _REMEMBERING = ("inverse_dynamics", "regressor", "friction", "forward_dynamics")  # with the memory of terms as input
 OF_BODIES = ("wrenches",)  # functions that depend on all parameters of each body, not on base parameters alone
 OF_FRAME = ("kinematics", "jacobian")
-_ABOUT = {"kinematics": "Rotation R and position x of frame {frame} in the base, m.",
-          "jacobian": "Jacobian of frame {frame} in the base: velocity of its origin, then angular velocity."}
+_FUNCTION_DESCRIPTIONS = {
+    "kinematics": "Rotation R and position x of frame {frame} in the base, m.",
+    "jacobian": "Jacobian of frame {frame} in the base: velocity of its origin, then angular velocity."}
 
 
 def accelerations(w: Writer, tau: Sequence[Value]) -> Vector:
@@ -297,7 +298,7 @@ def make(name: str, plan: ModelLayout, base: BaseParameters, values: Array | Non
     graph = Graph()
     if name in OF_FRAME:
         outputs = _of_frame(name, Writer(graph, plan, base, tuple(graph.symbols("p", len(base)))), frame)
-        about, inputs = _ABOUT[name].format(frame=frame), "q"
+        about, inputs = _FUNCTION_DESCRIPTIONS[name].format(frame=frame), "q"
     elif name in RECIPES:
         p = graph.symbols("p", len(base)) if values is None else numbers(graph, values)
         outputs = RECIPES[name](Writer(graph, plan, base, tuple(p)))

@@ -18,7 +18,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools
 from dynid.estimate import Estimate
-from dynid.model import FlexibleModel, complete
+from dynid.model import FlexibleModel, complete, flexible_joint_model
 from dynid.order_statistics import median
 from dynid.output_fields import output_fields, record
 from dynid.plain import finite
@@ -88,14 +88,14 @@ class Deflection:
 def deflections(estimate: Estimate, data: Sequence[Samples], recordings: Sequence[Recording]) -> tuple[Deflection, ...]:
     """Return the deflection of every joint whose motor and link positions are both logged. The torque is that of a
     sensor, or follows from an estimate with flexible joints. data, recordings: samples and logs, in the same order."""
-    model = estimate.model
+    flexible = flexible_joint_model(estimate.model)
     if len(recordings) != len(data) or any(log.motor_position is None or samples.settings.get("thin", 1) != 1
                                            for log, samples in zip(recordings, data, strict=True)):
         return ()
     sensed = all(log.sensed_torque is not None for log in recordings)
-    if not sensed and not isinstance(model, FlexibleModel):
+    if not sensed and flexible is None:
         return ()
-    joints = model.bending if isinstance(model, FlexibleModel) else range(data[0].dof)
+    joints = range(data[0].dof) if flexible is None else flexible.bending
     parts = [_signals(estimate, samples, log, sensed) for samples, log in zip(data, recordings, strict=True)]
     bend, rate, torque = (np.concatenate([part[k] for part in parts]) for k in range(3))
     keep = np.concatenate([part[3] for part in parts])
@@ -112,9 +112,9 @@ def deflections(estimate: Estimate, data: Sequence[Samples], recordings: Sequenc
 def _signals(estimate: Estimate, samples: Samples, log: Recording, sensed: bool) -> tuple[Array, Array, Array, Bools]:
     """Return deflection, deflection rate and torque (samples, joints) of one log with the same low-pass filter, and a
     mask of the rows away from segment borders."""
-    model = estimate.model
+    model = flexible_joint_model(estimate.model)
     every, links = list(range(samples.dof)), samples.dof
-    if isinstance(model, FlexibleModel):
+    if model is not None:
         every, links = list(model.bending), model.links.dof
         bend, rate = samples.q[:, links:] - samples.q[:, every], samples.dq[:, links:] - samples.dq[:, every]
     else:
@@ -125,7 +125,7 @@ def _signals(estimate: Estimate, samples: Samples, log: Recording, sensed: bool)
         assert log.sensed_torque is not None
         torque = filtered_again(samples, at_times(samples.t, log.t, log.sensed_torque))[0][:, every]
     else:
-        assert isinstance(model, FlexibleModel)
+        assert model is not None
         low = filtered_again(samples, np.asarray(samples.measured_tau))[0][:, links:]
         torque = low - _motor_torque(model, estimate.full, samples)
     border = round(float(samples.settings.get("border", 0.0)) * samples.rate)
@@ -190,7 +190,7 @@ class Resonance:
 def resonances(estimate: Estimate, data: Sequence[Samples], recordings: Sequence[Recording]) -> tuple[Resonance, ...]:
     """Return resonances in the residuals of an estimate with rigid joints, for each joint, from the longest log; empty
     without recordings and for a model with flexible joints."""
-    if isinstance(estimate.model, FlexibleModel) or len(recordings) != len(data) or not data:
+    if flexible_joint_model(estimate.model) is not None or len(recordings) != len(data) or not data:
         return ()
     samples, log = max(zip(data, recordings, strict=True), key=lambda pair: len(pair[0]))
     cutoff = float(samples.settings.get("cutoff") or 0.0)

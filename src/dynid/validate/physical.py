@@ -269,9 +269,10 @@ class LinkPhysics:
                 "thickness": self.thickness if np.isfinite(self.thickness) else None}
 
 
-_FALL = record("FreeFall", stable=bool, seconds=float, energy_growth=float | None, energy_in_play=float | None,
-               sentence=str)
-_FORCES = record("LargestForces", joint=str, file=float | None, identified=float | None, difference=float | None)
+_FREE_FALL = record("FreeFall", stable=bool, seconds=float, energy_growth=float | None, energy_in_play=float | None,
+                    sentence=str)
+_LARGEST_FORCES = record("LargestForces", joint=str, file=float | None, identified=float | None,
+                         difference=float | None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +316,8 @@ class Physics:
                       "difference": float(difference[j])} for j, name in enumerate(self.forces.joints))
 
     @output_fields(possible=bool, violations=array_of(VIOLATION), links=list[LinkPhysics],
-                   positive_inertia_share=float | None, postures=int, free_fall=_FALL | None, forces=array_of(_FORCES))
+                   positive_inertia_share=float | None, postures=int, free_fall=_FREE_FALL | None,
+                   forces=array_of(_LARGEST_FORCES))
     def to_dict(self) -> dict[str, Any]:
         """Return the physical properties as plain data for JSON."""
         fall = self.fall

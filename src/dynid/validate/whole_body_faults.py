@@ -78,7 +78,8 @@ def floating_findings(problem: Problem, estimate: Estimate) -> list[Finding]:
             faults += [one for one in sensor_findings(whole, samples, model, estimate)
                        if not (faults and one.code.startswith("imu-"))]
         # A foot whose frame is misplaced also seems to slip.
-        misplaced = {one.title.replace(_TITLES[one.code], "foot slips") for one in faults if one.code == "foot-frame"}
+        misplaced = {one.title.replace(_FAULT_TITLES[one.code], "foot slips")
+                     for one in faults if one.code == "foot-frame"}
         found += [one for one in contact_findings(whole, samples) if one.title not in misplaced]
         found += faults
     return found
@@ -120,7 +121,7 @@ def _turned_imu(whole: WholeBody, source: str) -> Iterator[Finding]:
     yield Finding("imu-mounting", "suspicious", "warning", f"The horizontal bias of the specific force of {source} is "
                   f"{size:.2g} m/s^2, more than sensors usually have: consistent with axes that are turned by "
                   f"({values}) rad from the frame at '{imu.frame}'. The bias is removed, the turn is not: "
-                  f"{_REMEDIES['imu-mounting']}.", f"{_TITLES['imu-mounting']} ({imu.frame})", logs=(source,),
+                  f"{_REMEDIES['imu-mounting']}.", f"{_FAULT_TITLES['imu-mounting']} ({imu.frame})", logs=(source,),
                   evidence={"values": tuple(map(float, turn)), "bias": size})
 
 
@@ -295,8 +296,9 @@ def _accelerometer_bias(log: FloatingLog, size: Array) -> FloatingLog:
 
 
 _COMPONENTS = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
-_TITLES = {"foot-gain": "gain of a foot sensor", "foot-offset": "offset of a foot sensor", "foot-frame": "foot frame",
-           "imu-mounting": "IMU mounting", "imu-place": "IMU place", "imu-bias": "IMU bias"}
+_FAULT_TITLES = {"foot-gain": "gain of a foot sensor", "foot-offset": "offset of a foot sensor",
+                 "foot-frame": "foot frame", "imu-mounting": "IMU mounting", "imu-place": "IMU place",
+                 "imu-bias": "IMU bias"}
 _REMEDIES = {"foot-gain": "calibrate the sensor with a known load, or scale its columns",
              "foot-offset": "zero the sensor while the foot is in the air",
              "foot-frame": "correct the frame of the foot, or name another with --set 'log.feet=[...]'",
@@ -312,6 +314,7 @@ def _finding(best: _Tested, source: str) -> Finding:
     text = (f"The data of {source} are consistent with {words} at '{fault.where}' (standard error "
             f"{', '.join(f'{value:.2g}' for value in best.std)}{' ' + fault.unit if fault.unit else ''}), which "
             f"explains {100 * best.explained:.0f} % of the squared residuals: {_REMEDIES[fault.code]}.")
-    return Finding(fault.code, "suspicious", "warning", text, f"{_TITLES[fault.code]} ({fault.where})", logs=(source,),
+    return Finding(fault.code, "suspicious", "warning", text, f"{_FAULT_TITLES[fault.code]} ({fault.where})",
+                   logs=(source,),
                    evidence={"values": tuple(map(float, best.values)), "std": tuple(map(float, best.std)),
                              "explained": best.explained})

@@ -208,7 +208,8 @@ class Evidence(Forgetting):
             _check_positive(value, "a memory")
 
 
-_WAYS: dict[str, Any] = {rule.name: rule for rule in (NoForgetting, Exponential, StartUp, VectorForgetting, Directional,
+_FORGETTING_BY_NAME: dict[str, Any] = {rule.name: rule for rule in (NoForgetting, Exponential, StartUp,
+                                                                    VectorForgetting, Directional,
                                                    Variable, Bounded, TowardsPrior, Evidence)}
 DEFAULT = TowardsPrior()
 
@@ -226,10 +227,10 @@ def parse_forgetting(given: Forgetting | str | float | None) -> Forgetting:
     if not isinstance(given, str):
         return given
     name, _, numbers = (f"exponential:{given}" if given[:1].isdigit() else given).partition(":")
-    if name not in _WAYS:
-        raise ModelError(f"there is no kind of forgetting '{name}'; there are {', '.join(_WAYS)}",
+    if name not in _FORGETTING_BY_NAME:
+        raise ModelError(f"there is no kind of forgetting '{name}'; there are {', '.join(_FORGETTING_BY_NAME)}",
                          code="unknown-forgetting")
-    rule = _WAYS[name]
+    rule = _FORGETTING_BY_NAME[name]
     parts = [text.partition("=") for text in numbers.split(",") if text.strip()]
     try:
         values = [float(text) for text, equals, _ in parts if not equals]
@@ -249,12 +250,12 @@ def parse_forgetting(given: Forgetting | str | float | None) -> Forgetting:
 
 def to_table(rule: Forgetting) -> dict[str, Any]:
     """Return plain data from which `from_table` makes the same form of forgetting."""
-    options = {one.name: getattr(rule, one.name) for one in fields(_WAYS[rule.name])}
+    options = {one.name: getattr(rule, one.name) for one in fields(_FORGETTING_BY_NAME[rule.name])}
     return {"name": rule.name, **options}
 
 
 def from_table(table: Mapping[str, Any]) -> Forgetting:
     """Return the form of forgetting from its `to_table` description."""
     options = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items() if k != "name"}
-    chosen: Forgetting = _WAYS[table["name"]](**options)
+    chosen: Forgetting = _FORGETTING_BY_NAME[table["name"]](**options)
     return chosen

@@ -41,7 +41,8 @@ MUJOCO_TIMESTEP = 0.002  # s, default of MJCF
 _URDF_NAMES = {"damping": "damping", "frictionloss": "friction"}
 
 
-_LOSS = record("ExportLoss", error=float | None, torque=float | None, percent=float | None, approximated=list[str])
+_EXPORT_LOSS = record("ExportLoss", error=float | None, torque=float | None, percent=float | None,
+                      approximated=list[str])
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ class Exported:
     notes: tuple[str, ...]
     is_logged: bool
 
-    @output_fields(target=str, files=list[str], joints=dict[str, dict[str, Any]], loss=map_of(_LOSS),
+    @output_fields(target=str, files=list[str], joints=dict[str, dict[str, Any]], loss=map_of(_EXPORT_LOSS),
                    loss_along=str, notes=list[str])
     def to_dict(self) -> dict[str, Any]:
         """Return the object as plain data for JSON; values that are not known are None."""

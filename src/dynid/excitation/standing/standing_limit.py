@@ -24,7 +24,7 @@ from dynid.floating.virtual_walker import FOOT_TOLERANCE
 from dynid.model import CompleteModel
 from dynid.robot import FREE_COORDINATES as SIX
 
-_STEPS = (1e-5, 1e-4, 1e-2)  # of central differences in driving coordinates and their two derivatives
+_DIFFERENCE_STEPS = (1e-5, 1e-4, 1e-2)  # of central differences in driving coordinates and their two derivatives
 _SAMPLES_AT_ONCE = 2048  # samples whose values are held at a time
 MIN_LOAD = 0.3  # of the weight: smallest load on the feet, because a robot with little load slips
 FOOT_CLEARANCE = 0.03  # m: smallest height of lifted feet above the ground
@@ -195,9 +195,9 @@ def differences(function: Callable[[Array, Array, Array], Array], x: Array, dx: 
         part = moves[start:start + at_once]
         signals = np.broadcast_to(np.stack([x, dx, ddx])[:, None, None], (3, 2, len(part), samples, m)).copy()
         for k, (order, j) in enumerate(part):
-            signals[order, 0, k, :, j] += _STEPS[order]
-            signals[order, 1, k, :, j] -= _STEPS[order]
+            signals[order, 0, k, :, j] += _DIFFERENCE_STEPS[order]
+            signals[order, 1, k, :, j] -= _DIFFERENCE_STEPS[order]
         ahead, behind = function(*signals.reshape(3, -1, m)).reshape(2, len(part), samples)
         for k, (order, j) in enumerate(part):
-            out[order, :, j] = (ahead[k] - behind[k]) / (2.0 * _STEPS[order])
+            out[order, :, j] = (ahead[k] - behind[k]) / (2.0 * _DIFFERENCE_STEPS[order])
     return out

@@ -22,8 +22,8 @@ from dynid.studio.tasks.settings import run_settings
 from dynid.studio.voice import ProgressChannel
 
 _CURVE_POINTS, _CURVE_DIGITS = 3000, 6  # points and digits of the positions of a log
-_WORDS = ("law", "friction")  # settings with a single word
-_COLUMNS = {"position": "position", "command": "reference"}  # columns of a log: name on the page -> name in [log]
+_WORD_SETTINGS = ("law", "friction")  # settings with a single word
+_LOG_COLUMNS = {"position": "position", "command": "reference"}  # columns of a log: name on the page -> name in [log]
 _PENDULUM_PARTS = ("mass", "length", "arm_mass")  # kg, m, kg
 
 
@@ -60,11 +60,11 @@ def _settings(params: Mapping[str, Any], bounds: Confinement) -> ActuatorSetting
     if not logs:
         raise DynidError("no log is selected", "upload a log with positions and commands", where="actuators.logs")
     bounds.check_files(logs)
-    given: dict[str, Any] = {name: _word(params.get(name), f"actuators.{name}") for name in _WORDS}
+    given: dict[str, Any] = {name: _word(params.get(name), f"actuators.{name}") for name in _WORD_SETTINGS}
     given["delay"] = _number(params.get("delay"), "actuators.delay")
     given["also"] = _texts(params.get("also"), "actuators.also") or None
     given["gains"] = _numbers(params.get("gains"), "actuators.gains")
-    given["log"] = {key: names for own, key in _COLUMNS.items()
+    given["log"] = {key: names for own, key in _LOG_COLUMNS.items()
                     if (names := _texts(params.get(own), f"actuators.{own}"))}
     unit = _word(params.get("unit"), "actuators.unit")
     if unit:

@@ -19,7 +19,7 @@ GEARS = (0.8, 1.25)
 OFFSETS = (-0.05, 0.05)  # rad or m: offset from the zero position of the robot file; refined up to 64 times as far
 DELAYS = (-0.01, 0.01)  # s that the torque may come late
 GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m: backlash of a gear, in small steps
-_FACTORS = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # searched on a logarithmic scale
+_LOGARITHMIC_SEARCHES = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # searched on a logarithmic scale
 _EXTENSIONS = 3  # steps of the search beyond the tried numbers, each four times as far
 _PARABOLAS = 3  # steps of the search for a number
 _POLISHED_SHARE = 0.2  # of a number: distance of the numbers on either side that its last parabola is put through
@@ -156,12 +156,12 @@ def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) ->
 def _number(hypothesis: Hypothesis) -> float:
     """Return the number of a hypothesis as it is searched: factors and gaps by their logarithm."""
     [value] = hypothesis.values
-    return float(np.log(value)) if hypothesis.cause in _FACTORS else value
+    return float(np.log(value)) if hypothesis.cause in _LOGARITHMIC_SEARCHES else value
 
 
 def _with_number(start: Hypothesis, x: float, dof: int) -> Hypothesis:
     """Return the hypothesis of the same kind and joint with another number, see `_number`."""
-    number = float(np.exp(x)) if start.cause in _FACTORS else x
+    number = float(np.exp(x)) if start.cause in _LOGARITHMIC_SEARCHES else x
     if start.cause == "time-scale":
         return time_scale(number)
     if start.cause == "gear-ratio":
@@ -201,10 +201,11 @@ def refined(tried: Sequence[tuple[float, Hypothesis]], misfit: Callable[[Hypothe
     at, best = {_number(one): value for value, one in tried}, _number(start)
     if start.cause != "residual-follows-backlash":  # the logarithm of no gap is infinite
         at[0.0] = 1.0
-    for _ in range(1 if start.cause in _FACTORS else _EXTENSIONS):  # tried factors span the plausible range
+    # Tried factors span the plausible range.
+    for _ in range(1 if start.cause in _LOGARITHMIC_SEARCHES else _EXTENSIONS):
         if _lowest(at) not in (min(at), max(at)):
             break
-        best = best + np.copysign(0.5, best - np.mean(list(at))) if start.cause in _FACTORS else 4.0 * best
+        best = best + np.copysign(0.5, best - np.mean(list(at))) if start.cause in _LOGARITHMIC_SEARCHES else 4.0 * best
         at[best] = misfit(_with_number(start, best, dof))
     for _ in range(_PARABOLAS):
         if (x := _lowest(at)) in at:

@@ -37,7 +37,7 @@ from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES
 from dynid.validate.suspicions.exchanged_columns import (
     exchange_as_likely,
-    exchanged_columns,
+    find_exchanged_columns,
     is_unrelated,
     torques_exchanged,
     unrelated_torques,
@@ -195,7 +195,7 @@ def _with(state: Explained, finding: Finding, hypothesis: Hypothesis | None, wei
 
 def _exchanged(state: Explained) -> Explained:
     """Report torques or positions in other joints' columns."""
-    found = exchanged_columns(state.case)
+    found = find_exchanged_columns(state.case)
     return state if found is None else _with(state, *found)
 
 

@@ -37,7 +37,7 @@ from dynid.validate.words import joint_label, joints_listed, listed
 SAME_LENGTH = 0.9  # shortest length relative to the longer log at which torques of two logs may have been exchanged
 
 
-def exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
+def find_exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
     """Return which torques or positions are in the columns of other joints, or None.
 
     Each joint's own equations find any order of the torques. If they explain another joint's torque as well as their

@@ -20,7 +20,7 @@ from dynid.robot import Robot
 _LINE_POINTS = 1200  # points per line
 _INSTANTS = 5  # number of drawn postures
 _PATH_POINTS = 400
-_GAP = 0.07  # gap between panels, relative to the figure's height
+_PANEL_GAP = 0.07  # gap between panels, relative to the figure's height
 _AXIS_COLORS = (VERMILION, GREEN, BLUE)  # colours of x, y and z
 
 
@@ -58,7 +58,7 @@ def signal_figure(log: Samples) -> Figure:
         panels.append(("roll, pitch,<br>yaw, °", ("roll", "pitch", "yaw"), euler_angles(log.base_pose[:, 3:])))
     panels.append(("angular velocity,<br>rad/s", ("x", "y", "z"), log.dq[:, 3:SIX]))
     panels.append(("specific force,<br>m/s²", ("x", "y", "z"), log.ddq[:, :3]))
-    height = (1.0 - _GAP * (len(panels) - 1)) / len(panels)
+    height = (1.0 - _PANEL_GAP * (len(panels) - 1)) / len(panels)
     t = log.t - log.t[0]
     traces, axes = [], ["y", *(f"y{k + 1}" for k in range(1, len(panels)))]
     layout: dict[str, Any] = {"hovermode": "x",
@@ -68,7 +68,7 @@ def signal_figure(log: Samples) -> Figure:
     rows = thinned_rows(np.hstack([signal for _, _, signal in panels]), _LINE_POINTS)
     x = numbers(t[rows], 6)
     for k, (own, (named, parts, signal)) in enumerate(zip(axes, panels, strict=True)):
-        top = 1.0 - k * (height + _GAP)
+        top = 1.0 - k * (height + _PANEL_GAP)
         layout[f"yaxis{own[1:]}"] = axis(named, domain=[max(top - height, 0.0), top], nticks=5)
         for j, (part, color) in enumerate(zip(parts, _AXIS_COLORS, strict=True)):
             named_axis = "xyz"[j] if part == "xyz"[j] else f"{'xyz'[j]}, {part}"
