@@ -26,7 +26,7 @@ def test_intervals_hold_in_the_closed_loop() -> None:
 
 
 def test_the_result_is_plain_and_the_table_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the methods that every case has one of; the rows of others are made by the same code."""
+    """Each case has a row of at least one of these methods; the same code makes the rows of the others."""
     monkeypatch.setattr(coverage, "MORE_LOGS", 1)  # two logs leave most rows outside the bars
     methods = ("wls", "ridge", "unnamed", "watch")
     result = coverage.run(lambda words: None, logs=2, only=("scara2", *methods), workers=Workers(1))
