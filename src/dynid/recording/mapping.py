@@ -58,9 +58,9 @@ class SignalPlace(BaseModel):
     @model_validator(mode="after")
     def _flat_or_columns(self) -> Self:
         if self.width is not None and (self.columns is not None or self.array is not None):
-            raise ValueError("the settings columns and width exclude each other: flat files have no columns; remove one")
+            raise ValueError("the settings columns and width exclude each other; remove one of them")
         if self.topic is not None and (self.file is not None or self.width is not None or self.array is not None):
-            raise ValueError("the setting topic selects a topic of the log's own bag, and goes only with columns")
+            raise ValueError("the setting topic selects a topic of the log's own bag, and can be combined only with columns")
         return self
 
 
@@ -239,8 +239,8 @@ class Mapping(BaseModel):
             raise ValueError("the setting current needs drive_gain, N m/A: add --set 'log.drive_gain=[...]', or "
                              "from-log if the log has the controller's own torques and currents; see also dynid gains")
         if self.drive_gain == FROM_LOG and (self.target_torque is None or self.target_current is None):
-            raise ValueError('the setting drive_gain = "from-log" needs target_torque and target_current of the '
-                             "controller's own torque and current")
+            raise ValueError('the setting drive_gain = "from-log" needs target_torque and target_current, the '
+                             "controller's own torques and currents")
         unknown = [name for name in self.scale or {} if name not in SIGNALS or name in UNSCALED_SIGNALS]
         if unknown:
             raise ValueError(f"the setting scale has no signal '{unknown[0]}'; positions are scaled by unit, torques "
