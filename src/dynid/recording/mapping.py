@@ -60,7 +60,7 @@ class SignalPlace(BaseModel):
         if self.width is not None and (self.columns is not None or self.array is not None):
             raise ValueError("the settings columns and width exclude each other; remove one of them")
         if self.topic is not None and (self.file is not None or self.width is not None or self.array is not None):
-            raise ValueError("the setting topic selects a topic of the log's bag, and can be combined only with columns")
+            raise ValueError("the setting topic selects a topic of the log's bag; combine it only with columns")
         return self
 
 
