@@ -59,13 +59,11 @@ class SignalPlace(BaseModel):
     @model_validator(mode="after")
     def _flat_or_columns(self) -> Self:
         if self.width is not None and (self.columns is not None or self.array is not None):
-            raise ValueError("the settings columns and width exclude each other, because a flat file has no columns "
-                             "to choose from; remove one of them")
+            raise ValueError("the settings columns and width exclude each other; remove one of them")
         if self.time is not None and (self.file is None or self.columns is None or self.width is not None):
             raise ValueError("time is a column of another file, and needs the file and the columns of the signal")
         if self.topic is not None and (self.file is not None or self.width is not None or self.array is not None):
-            raise ValueError("the setting topic selects a topic of the log's own bag, and can be combined only with "
-                             "the setting columns")
+            raise ValueError("the setting topic selects a topic of the log's bag; combine it only with columns")
         return self
 
 
@@ -231,8 +229,7 @@ class Mapping(BaseModel):
             if found.get(setting) is None:
                 raise ValueError(why)
         if found.get("torque") is None and found.get("current") is None and not found.get("torque_free"):
-            raise ValueError(f"the setting drive_gain applies to currents, but logs of preset '{preset.name}' contain "
-                             "torques")
+            raise ValueError(f"the setting drive_gain is for currents, but logs of preset '{preset.name}' have torques")
         return found
 
     @model_validator(mode="after")
@@ -245,31 +242,27 @@ class Mapping(BaseModel):
             raise ValueError("the setting current needs drive_gain, N m/A: add --set 'log.drive_gain=[...]', or "
                              "from-log if the log has the controller's own torques and currents; see also dynid gains")
         if self.drive_gain == FROM_LOG and (self.target_torque is None or self.target_current is None):
-            raise ValueError('the setting drive_gain = "from-log" needs target_torque and target_current, the columns '
-                             'of the '
-                             "controller's own torque and current")
+            raise ValueError('the setting drive_gain = "from-log" needs target_torque and target_current, the '
+                             "controller's own torques and currents")
         unknown = [name for name in self.scale or {} if name not in SIGNALS or name in UNSCALED_SIGNALS]
         if unknown:
             raise ValueError(f"the setting scale has no signal '{unknown[0]}'; positions are scaled by unit, torques "
                              "by torque_scale and currents by drive_gain")
         if self.torque_free and (self.torque is not None or self.current is not None):
-            raise ValueError("the setting torque_free states that the log has no torques; remove it, or remove torque "
-                             "and current")
+            raise ValueError("the setting torque_free is for logs without torques; remove it, or torque and current")
         if self.drive_gain is not None and self.torque is not None:
             raise ValueError("the setting drive_gain applies to currents; for torques, use torque_scale")
         if self.torque_scale is not None and self.current is not None:
             raise ValueError("the setting torque_scale applies to torques; for currents, use drive_gain")
         if self.motor_position is not None and self.side == "motor":
-            raise ValueError("the setting motor_position is used together with link positions; if only motors are "
-                             "measured, give "
+            raise ValueError("the setting motor_position is used together with link positions; without them, give "
                              'position and side = "motor"')
         geared = "motor" in (self.side, self.torque_side, self.motor_side)
         if self.ratio is not None and self.coupling is not None:
             raise ValueError("the settings ratio and coupling exclude each other, because the diagonal of coupling "
                              "contains the ratios; remove one of them")
         if not geared and (self.ratio is not None or self.coupling is not None):
-            raise ValueError("the settings ratio and coupling apply to a log of the motor side; add --set "
-                             "log.side=motor")
+            raise ValueError("the settings ratio and coupling need motor positions; add --set log.side=motor")
         if geared and self.ratio is None and self.coupling is None:
             raise ValueError('the setting side, torque_side or motor_side = "motor" needs ratio or coupling; '
                              "add --set 'log.ratio=[...]', one gear ratio per joint")
