@@ -45,6 +45,13 @@ def test_degrees_and_motor_turns_are_told_apart(tmp_path):
     np.testing.assert_allclose(geared.q, Q, atol=1e-6)
 
 
+@pytest.mark.parametrize("unit", ["[Nmm]", "(N mm)", "Nmm"])
+def test_torques_in_newton_millimetres_are_read_by_their_names(tmp_path, unit):
+    path = written(tmp_path, names=("time", "q1", "q2", "q3", *(f"Torque {j} {unit}" for j in (1, 2, 3))))
+    np.testing.assert_allclose(read(path, robot=ROBOT).tau, 1e-3 * np.cos(Q), atol=1e-11)
+    np.testing.assert_allclose(read(path, {"torque_scale": 2.0}, ROBOT).tau, 2.0 * np.cos(Q), atol=1e-8)
+
+
 def test_a_missing_column_lists_the_columns_and_a_mapping_that_works(tmp_path):
     names = ("time", "axis_u_angle", "axis_v_angle", "axis_w_angle", "moment_u", "moment_v", "moment_w")
     path = written(tmp_path, names=names)

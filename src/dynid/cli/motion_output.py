@@ -66,7 +66,7 @@ def show(data: MotionData, written: dict[str, str]) -> None:
     if found.interrupted:
         to.print("Interrupted: this is the best motion found so far.")
     to.print(f"{data.robot.name}: {found.trajectory.duration:g} s, "
-             + (f"{found.criterion} {found.value:.4g}, " if found.starts else "") +
+             + (f"{found.criterion} {found.value:.4g}, " if found.starts and found.criterion != "condition" else "") +
              f"condition number {found.condition:.4g}"
              + (f", {found.starts} starts in {found.elapsed:.1f} s" if found.starts else ""))
     to.print()

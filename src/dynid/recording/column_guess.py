@@ -30,7 +30,7 @@ _KIND_BY_WORD = {word: kind for kind, words in _SIGNAL_WORDS.items() for word in
 _REFERENCE = set("target targets ref reference cmd command commanded des desired setpoint goal d".split())
 _PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())
 _UNIT_WORDS = {"deg": "deg", "degree": "deg", "degrees": "deg", "°": "deg", "mm": "mm", "ms": "ms", "us": "us",
-               "ns": "ns"}
+               "ns": "ns", "nmm": "N mm"}
 _GREEK = str.maketrans({"θ": "theta", "ω": "omega", "τ": "tau"})
 _DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # quantities computed from a signal, which are no signals
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
@@ -66,7 +66,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         taken: columns that are already assigned.
 
     Returns:
-        The columns of each signal, and the units of position, velocity and time that the column names state.
+        The columns of each signal, and the units of position, velocity, torque and time that the column names state.
     """
     known = [name for name, shape in source.fields.items() if shape != () and name not in taken]
     every = (*(joints or ()), *others)

@@ -106,7 +106,9 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
     elif gain.size not in (1, count):
         raise RecordingError(f"{source}: drive_gain '{mapping.drive_gain}' has {gain.size} values for {count} joints",
                              where="log.drive_gain")
-    if mapping.torque_scale is not None:
+    if mapping.torque_scale is None and guessed.get("torque") in ("N mm", "mm"):  # "[Nmm]", "[N mm]"
+        gain = 1e-3 * gain
+    elif mapping.torque_scale is not None:
         gain = np.array(per_joint(mapping.torque_scale, names, count, "torque_scale", source), dtype=float)
         if not np.all(np.isfinite(gain) & (gain > 0)):
             raise RecordingError(f"{source}: torque_scale must be above zero for each "

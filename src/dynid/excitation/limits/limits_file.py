@@ -222,8 +222,8 @@ def space_notes(limits: Limits, robot: Robot) -> tuple[str, ...]:
     """Return sentences on the workspace limits that are not checked."""
     space = limits.space
     if space is None:
-        return ("self-collision was not checked: the robot file has no usable collision shapes; give a [space] with "
-                "radius or spheres",)
+        return ("self-collision was not checked: the robot file has no usable collision shapes; give the radius of "
+                "its links with --radius, or their shapes under [space] of a limits file with --limits",)
     notes = []
     bare = [name for k, name in enumerate(robot.body_names) if all(capsule.body != k for capsule in space.capsules)]
     if bare:

@@ -201,6 +201,8 @@ def unrelated_torques(case: Case) -> Finding:
     """Return a finding on torques that the motion of the log does not explain: they belong to another log."""
     return torques_exchanged(case) or suspect(
         "torques-unrelated", "torques unrelated", "all logs",
-        "torques and positions do not belong together: no joint's equations explain its torque, whatever column, sign, "
-        "unit, delay or direction of gravity is assumed; check that positions and torques are of the same log and "
-        "start at the same time", severity="fatal", logs=[log.source for log in case.problem.data])
+        "torques and positions do not belong together: no joint's equations explain its torque, whatever pair of "
+        "columns, sign, unit, delay or direction of gravity is assumed; check that columns are in the robot's order of "
+        "joints (dynid inspect ROBOT --log LOG lists them), that position columns hold no velocities, and that "
+        "positions and torques are of the same log and start at the same time", severity="fatal",
+        logs=[log.source for log in case.problem.data])
