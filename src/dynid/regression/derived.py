@@ -198,7 +198,7 @@ def torque_equations(model: LinearModel, logs: Sequence[Samples], base: BasePara
                      ) -> TorqueEquations:
     """Return the torque equations of some logs, multiplied by `Samples.mixing` where a log has it."""
     kind = ProjectedEquations if any(log.mixing is not None for log in logs) else TorqueEquations
-    return kind.of(model, logs, base)
+    return kind.from_model(model, logs, base)
 
 
 Segment = tuple[int, int]
