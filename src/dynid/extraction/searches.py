@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def find_search(name: str) -> Search:
     """Return a search by name; raise an error that lists the searches for an unknown name."""
     if name not in SEARCHES:
         raise ModelError(f"there is no search '{name}'; there are {', '.join(SEARCHES)}", code="unknown-search")
-    return cast(Search, name)
+    return name
 
 
 def solve(name: Search, landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:
