@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dynid.output_fields import output_fields
+
 
 def finite(value: float | None) -> float | None:
     """Return the number, or None if it is not finite."""
@@ -31,3 +33,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return finite(float(value))
     return value
+
+
+class PlainFields:
+    """Base of dataclasses that are written to JSON field by field."""
+
+    @output_fields(own_fields=True)
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain data for JSON."""
+        return {name: plain(value) for name, value in vars(self).items()}

@@ -117,6 +117,22 @@ def test_a_delta_is_identified_from_its_motors_alone(method: str) -> None:
     assert np.linalg.norm(found.predict(*other) - true) < 0.01 * np.linalg.norm(true)
 
 
+def test_mimic_joints_of_a_file_are_those_of_a_urdf(tmp_path: Path) -> None:
+    geared = URDF.replace('<joint name="pin" type="continuous">',
+                          '<joint name="pin" type="continuous"><mimic joint="crank" multiplier="0.1" offset="0.2"/>')
+    written(tmp_path, geared, "gear.urdf")
+    written(tmp_path, URDF, "free.urdf")
+    mimic = '[[mimic]]\njoint = "pin"\nfollows = "crank"\nmultiplier = 0.1\noffset = 0.2\n'
+    robot = Robot.load(written(tmp_path, f'convention = "urdf"\nurdf = "free.urdf"\n{mimic}'))
+    plain = Robot.load(tmp_path / "gear.urdf")
+    assert robot.joint_names == plain.joint_names == ("crank", "rocker")
+    q, dq, ddq = np.random.default_rng(0).normal(size=(3, 9, 2))
+    np.testing.assert_allclose(dynamics.inverse_dynamics(robot, None, q, dq, ddq),
+                               dynamics.inverse_dynamics(plain, None, q, dq, ddq), atol=1e-12)
+    with refused(RobotError, "bad-robot", "'joint'", "'bar.toml'"):
+        Robot.load(written(tmp_path, 'convention = "urdf"\nurdf = "free.urdf"\n[[mimic]]\nfollows = "crank"\n'))
+
+
 def test_mimic_joints_of_a_urdf_stay_and_may_be_measured(tmp_path: Path) -> None:
     """A gear whose output is a mimic joint of the URDF, measured there: the robot is the URDF's own."""
     geared = URDF.replace('<joint name="pin" type="continuous">',

@@ -67,9 +67,9 @@ def to_rpy(pose: Array) -> tuple[float, float, float]:
 
 
 def turn_z_to(axis: Array) -> Array:
-    """Return the pose whose z axis is the unit vector `axis`, by the smallest rotation from z; identity for z
-    itself."""
-    if axis[2] < 0:  # over the half turn about x, to stay away from the singular point at -z
+    """Return the pose (4, 4) whose z axis is the unit vector `axis` (3,): the smallest rotation from z, or, for an axis
+    below the xy plane, from -z after a half turn about x."""
+    if axis[2] < 0:  # away from the singular point of the smallest rotation at -z
         half = rotation_x(math.pi)
         return half @ turn_z_to(half[:3, :3].T @ axis)
     x, y, c = axis

@@ -25,7 +25,7 @@ from dynid.estimate.torque_errors import with_torque_errors
 from dynid.findings import Finding
 from dynid.order_statistics import median
 from dynid.output_fields import output_fields
-from dynid.plain import plain
+from dynid.plain import PlainFields, plain
 from dynid.quantities import percent_text
 from dynid.regression import Regression
 from dynid.validate.words import listed, sentence
@@ -37,17 +37,13 @@ UNUSUAL_ERROR = 3.0  # a block whose error exceeds this multiple of the median e
 
 
 @dataclass(frozen=True)
-class LogError:
+class LogError(PlainFields):
     """Relative errors of one of several logs, percent: predicted from the other logs (`from_others`), and each of its
     blocks predicted from its other blocks (`from_itself`)."""
 
     source: str
     from_others: float
     from_itself: float
-
-    @output_fields(own_fields=True)
-    def to_dict(self) -> dict[str, Any]:
-        return plain(vars(self))
 
 
 @dataclass(frozen=True, eq=False)

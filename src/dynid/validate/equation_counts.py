@@ -14,7 +14,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Estimate
 from dynid.output_fields import output_fields
-from dynid.plain import finite, plain
+from dynid.plain import PlainFields, finite
 from dynid.quantities import percent_text
 from dynid.recording import Samples
 from dynid.recording.decimate import low_passed, reach
@@ -26,7 +26,7 @@ _ROWS_AT_ONCE = 65536  # rows processed at once: long compared with filters, sma
 
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(PlainFields):
     """Number and kind of the equations that an error is computed over.
 
     Attributes:
@@ -45,10 +45,6 @@ class Counted:
         low = [cutoff for cutoff in self.torque_cutoffs if cutoff is not None]
         filtered = f"low-passed at {span(low, 'Hz')}" if low else "as measured"
         return f"{self.equations:,} of {self.of:,} equations, torques {filtered}"
-
-    @output_fields(own_fields=True)
-    def to_dict(self) -> dict[str, Any]:
-        return plain(vars(self))
 
 
 @dataclass(frozen=True)

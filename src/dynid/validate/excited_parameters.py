@@ -21,7 +21,7 @@ from dynid.findings import Note
 from dynid.lapack import TRIANGULAR_SHARE, is_full_rank, solve_triangular
 from dynid.order_statistics import distinct, median
 from dynid.output_fields import output_fields
-from dynid.plain import finite, plain
+from dynid.plain import PlainFields, finite
 from dynid.recording import Samples
 from dynid.regression.equations import Layout
 from dynid.regression.factor import triangular
@@ -44,7 +44,7 @@ _SINGULAR_SHARE = 1e-10  # singular values below this share of the largest are r
 
 
 @dataclass(frozen=True)
-class Remedy:
+class Remedy(PlainFields):
     """A motion that would excite a parameter.
 
     Attributes:
@@ -59,13 +59,9 @@ class Remedy:
     share: float
     advice: Note
 
-    @output_fields(own_fields=True)
-    def to_dict(self) -> dict[str, Any]:
-        return plain(vars(self))
-
 
 @dataclass(frozen=True)
-class ExcitedParameter:
+class ExcitedParameter(PlainFields):
     """Excitation of one base parameter by the data.
 
     Attributes:
@@ -97,10 +93,6 @@ class ExcitedParameter:
     lacking: bool
     remedy: Remedy | None
     sentence: str
-
-    @output_fields(own_fields=True)
-    def to_dict(self) -> dict[str, Any]:
-        return plain(vars(self))
 
 
 @dataclass(frozen=True, eq=False)

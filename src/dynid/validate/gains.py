@@ -12,7 +12,6 @@ masses are more reliable than friction and rotor inertias.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,8 +21,7 @@ from dynid.estimate import Estimate, Problem
 from dynid.estimate.linear import joint_weights
 from dynid.lapack import column_space, least_squares
 from dynid.model import CompleteModel, complete
-from dynid.output_fields import output_fields
-from dynid.plain import plain
+from dynid.plain import PlainFields
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
 from dynid.threads import side_by_side
@@ -35,7 +33,7 @@ _MIN_GAIN_SHARE = 1e-6  # share of the scaled torque orthogonal to all columns, 
 
 
 @dataclass(frozen=True)
-class Gain:
+class Gain(PlainFields):
     """Scale of one joint's torque: measured over expected.
 
     Attributes:
@@ -60,10 +58,6 @@ class Gain:
         """Gain relative to the nominal model's gravity if that explains the torque; otherwise None."""
         reliable = (self.nominal_share or 0.0) > NOMINAL_EXPLAINS and (self.gravity or 0.0) > NOMINAL_GRAVITY
         return self.nominal if reliable else None
-
-    @output_fields(own_fields=True)
-    def to_dict(self) -> dict[str, Any]:
-        return plain(vars(self))
 
 
 def drive_gains(problem: Problem, estimate: Estimate) -> tuple[Gain, ...]:

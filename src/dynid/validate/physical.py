@@ -322,8 +322,7 @@ class Physics:
         """Return the physical properties as plain data for JSON."""
         fall = self.fall
         return {"possible": self.possible,
-                "violations": [{"link": one.link, "kind": one.kind, "message": one.message, "amount": one.amount}
-                               for one in self.violations],
+                "violations": [dict(vars(one)) for one in self.violations],
                 "links": [link.to_dict() for link in self.links],
                 "positive_inertia_share": self.positive_share, "postures": self.postures,
                 "free_fall": None if fall is None else {

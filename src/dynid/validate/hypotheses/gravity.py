@@ -17,8 +17,7 @@ from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, required_robot_model
-from dynid.output_fields import output_fields
-from dynid.plain import plain
+from dynid.plain import PlainFields
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations, base_parameters
 from dynid.regression.equations import unmeasured_joints
@@ -35,7 +34,7 @@ _SLANTING = np.array([0.48, 0.6, -0.64])  # unit vector that is parallel to no c
 
 
 @dataclass(frozen=True, eq=False)
-class Gravity:
+class Gravity(PlainFields):
     """The direction of gravity in the base frame.
 
     Attributes:
@@ -53,10 +52,6 @@ class Gravity:
     misfit: float
     given: float
     consistent: float | None = None
-
-    @output_fields(own_fields=True)
-    def to_dict(self) -> dict[str, Any]:
-        return plain(vars(self))
 
 
 def with_gravity(model: Model, gravity: Array) -> Model:
