@@ -7,7 +7,6 @@ from collections.abc import Mapping as Dictionary
 from typing import TypeVar
 
 from dynid.errors import RecordingError
-from dynid.recording.column_guess import guess
 from dynid.recording.columns import Match
 from dynid.recording.mapping import Mapping
 from dynid.recording.measured import TORQUES
@@ -59,6 +58,8 @@ def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]]
             count: int | None, notes: list[str], robot: Robot | None, taken: Collection[str] = ()
             ) -> tuple[dict[str, Match], dict[str, str]]:
     """Return wanted and optional signals by name; if not all joints are logged, each for its own joints."""
+    from dynid.recording.column_guess import guess  # imported here, because a mapping often names all columns
+
     wanted, optional = signals
     others, said = robot.source_joints if robot is not None else (), len(notes)
     try:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from dynid.estimate import Estimate, Problem, identify
-from dynid.estimate.cable_choice import CableFit, identify_with_cables
 from dynid.estimate.choice import AUTO
 from dynid.estimate.chosen_friction import FrictionChoice
 from dynid.model import Cable, required_robot_model
 from dynid.runs.loading import LoadedProblem, compressed
 from dynid.runs.settings import RunSettings
+
+if TYPE_CHECKING:
+    from dynid.estimate.cable_choice import CableFit
 
 _CABLE_NOTE = (
     "torques that depend on the position of a joint (cable) are part of the model: without them the data contradict "
@@ -33,6 +36,8 @@ def estimate_of_run(loaded: LoadedProblem) -> tuple[LoadedProblem, Estimate]:
 
     def with_cables(joints: Sequence[int]) -> Problem:
         return compressed(_with_cables(settings, [names[j] for j in joints]), loaded.robot, dataset)
+
+    from dynid.estimate.cable_choice import identify_with_cables  # imported here, because few runs try cables
 
     found = identify_with_cables(problem, with_cables)
     if isinstance(found, Estimate):

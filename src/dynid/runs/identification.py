@@ -21,7 +21,6 @@ from dynid.estimate.cutoff_folds import CutoffFolds
 from dynid.estimate.earlier import METHOD, Weight, with_prior
 from dynid.estimate.problem import find_method
 from dynid.estimate.torque_errors import with_torque_errors
-from dynid.estimate.whole_body import with_imu_errors
 from dynid.floating.whole_body import whole_bodies
 from dynid.model import LinearModel
 from dynid.progress import Progress, ProgressCallback, silent
@@ -52,7 +51,6 @@ from dynid.validate import (
     verdict,
 )
 from dynid.validate.hypotheses.gravity import Gravity
-from dynid.validate.whole_body_faults import floating_findings
 from dynid.workers import Workers
 
 if TYPE_CHECKING:
@@ -162,6 +160,8 @@ def run(settings: RunSettings, progress: ProgressCallback = silent, *, workers: 
         loaded, estimate = estimate_of_run(loaded)
         settings = loaded.settings
         if robot.has_free_base:
+            from dynid.estimate.whole_body import with_imu_errors  # imported here, for free bases alone
+
             estimate = with_imu_errors(estimate, loaded.problem, whole_bodies(loaded.problem.recordings))
         result = judge(loaded, estimate, settings, robot, progress.part(0.6, 0.95))
     if weight is not None:
@@ -232,7 +232,11 @@ def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robo
     progress("trying half and twice the cut-off", 0.7)
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
     progress("computing the verdict", 0.9)
-    faults = floating_findings(problem, estimate) if free else []
+    faults = []
+    if free:
+        from dynid.validate.whole_body_faults import floating_findings  # imported here, for free bases alone
+
+        faults = floating_findings(problem, estimate)
     said = verdict(estimate, problem.torques, reconstruction=own, validation=tuple(others), cross=cross, physics=body,
                    cutoff=dependence, found=[*loaded.findings, *(one.finding for one in resting), *faults])
     if loaded.friction is not None:
