@@ -14,7 +14,6 @@ from dynid.files import write_whole
 from dynid.model import Model, Payload, required_robot_model
 from dynid.robot.robot import JointFields, Robot
 from dynid.robot.urdf import read_urdf
-from dynid.robot.write_mjcf import to_mjcf
 from dynid.robot.write_urdf import plain_urdf, urdf_with_inertias, xml_encoding
 
 
@@ -60,6 +59,8 @@ def urdf_bytes(robot: Robot, inertias: Array, values: Mapping[str, float], field
 def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = False,
                unchecked: bool = False) -> tuple[str, ...]:
     """Write the robot with the estimate's inertias, rotors and friction as MJCF; return notes."""
+    from dynid.robot.write_mjcf import to_mjcf  # imported here, because most results are URDF files
+
     notes: list[str] = []
     model, inertias = robot_inertias(estimate, with_payload, notes.append)
     fields = {one.name: (one.owner, one.kind.mjcf) for one in model.parameters if one.kind.mjcf}

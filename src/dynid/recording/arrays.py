@@ -12,7 +12,6 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from dynid.errors import DynidError, RecordingError
-from dynid.recording.mat_structure import Hdf5Dataset, datasets_by_path, plain_variables
 from dynid.recording.source import FileRows, Source, Values, check_fields, need, reason
 from dynid.recording.unpacking import Measure, check_size
 
@@ -253,6 +252,8 @@ def open_npy(path: Path, axis: int | None = None) -> Arrays:
 def open_mat(path: Path) -> Arrays:
     """Open MATLAB v4 to v7.2; the fields of a struct are named struct.field. Variables with objects are skipped."""
     from scipy.io import loadmat
+
+    from dynid.recording.mat_structure import plain_variables
     with path.open("rb") as file:
         is_old = 0 in file.read(4)  # v4 begins with a number below 5000, later versions with text
     names, others = (None, []) if is_old else plain_variables(path)
@@ -299,6 +300,7 @@ class _CompoundField:
 
 def open_hdf5(path: Path) -> Arrays:
     """Open HDF5 and MATLAB 7.3; datasets are named group/dataset, in MATLAB files struct.field."""
+    from dynid.recording.mat_structure import Hdf5Dataset, datasets_by_path
     h5py = need("h5py", "HDF5 and MATLAB 7.3 files", path)
     try:
         file = h5py.File(path, "r")

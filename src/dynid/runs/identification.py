@@ -14,7 +14,6 @@ from dynid.datasets import LogFacts
 from dynid.datasets.log_folds import Failure
 from dynid.errors import DynidError, ModelError, NotPossibleError, require_type
 from dynid.estimate import Essential, Estimate, Problem, essential, identify
-from dynid.estimate.cable_choice import CableFit, identify_with_cables
 from dynid.estimate.choice import AUTO
 from dynid.estimate.chosen_friction import FrictionChoice
 from dynid.estimate.cutoff_choice import CutoffChoice
@@ -22,7 +21,6 @@ from dynid.estimate.cutoff_folds import CutoffFolds
 from dynid.estimate.earlier import METHOD, Weight, with_prior
 from dynid.estimate.problem import find_method
 from dynid.estimate.torque_errors import with_torque_errors
-from dynid.estimate.whole_body import with_imu_errors
 from dynid.floating.whole_body import whole_bodies
 from dynid.model import Cable, LinearModel, required_robot_model
 from dynid.progress import Progress, ProgressCallback, silent
@@ -52,10 +50,10 @@ from dynid.validate import (
     verdict,
 )
 from dynid.validate.hypotheses.gravity import Gravity
-from dynid.validate.whole_body_faults import floating_findings
 from dynid.workers import Workers
 
 if TYPE_CHECKING:
+    from dynid.estimate.cable_choice import CableFit
     from dynid.estimate.loop_fit import ControllerFit
     from dynid.payloads.result import PayloadEstimate
 
@@ -164,6 +162,8 @@ def run(settings: RunSettings, progress: ProgressCallback = silent, *, workers: 
         loaded, estimate = estimate_of_run(loaded)
         settings = loaded.settings
         if robot.has_free_base:
+            from dynid.estimate.whole_body import with_imu_errors  # imported here, for free bases alone
+
             estimate = with_imu_errors(estimate, loaded.problem, whole_bodies(loaded.problem.recordings))
         result = judge(loaded, estimate, settings, robot, progress.part(0.6, 0.95))
     if weight is not None:
@@ -234,7 +234,11 @@ def judge(loaded: LoadedProblem, estimate: Estimate, settings: RunSettings, robo
     progress("trying half and twice the cut-off", 0.7)
     dependence = cutoff_dependence(problem, estimate, options=settings.options, choice=loaded.cutoff)
     progress("computing the verdict", 0.9)
-    faults = floating_findings(problem, estimate) if free else []
+    faults = []
+    if free:
+        from dynid.validate.whole_body_faults import floating_findings  # imported here, for free bases alone
+
+        faults = floating_findings(problem, estimate)
     said = verdict(estimate, problem.torques, reconstruction=own, validation=tuple(others), cross=cross, physics=body,
                    cutoff=dependence, found=[*loaded.findings, *(one.finding for one in resting), *faults])
     if loaded.friction is not None:
@@ -317,6 +321,8 @@ def estimate_of_run(loaded: LoadedProblem) -> tuple[LoadedProblem, Estimate]:
 
     def with_cables(joints: Sequence[int]) -> Problem:
         return compressed(_with_cables(settings, [names[j] for j in joints]), loaded.robot, dataset)
+
+    from dynid.estimate.cable_choice import identify_with_cables  # imported here, because few runs try cables
 
     found = identify_with_cables(problem, with_cables)
     if isinstance(found, Estimate):

@@ -12,9 +12,7 @@ from dynid.datasets.log_folds import COPIED, Failure
 from dynid.errors import NotPossibleError
 from dynid.estimate import FrictionChoice, Problem
 from dynid.estimate.cutoff_choice import CutoffChoice
-from dynid.estimate.whole_body import with_facts
 from dynid.findings import Finding
-from dynid.floating.facts import TOTAL_MASS_STD, Facts, symmetry, total_mass
 from dynid.model import LinearModel, robot_model
 from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording import Recording, Samples
@@ -32,6 +30,7 @@ from dynid.validate import Gravity
 from dynid.workers import Workers
 
 if TYPE_CHECKING:
+    from dynid.floating.facts import Facts
     from dynid.simulation.controllers import Controller
 
 _SKEW_NOTE = ("damping D and the viscous friction of motors and links have an error of up to K s if both encoders of a "
@@ -162,6 +161,8 @@ def loaded_problem(chosen: Choices) -> LoadedProblem:
     settings = chosen.settings
     problem = compressed(settings, chosen.robot, chosen.dataset)
     if chosen.robot.has_free_base:
+        from dynid.estimate.whole_body import with_facts  # imported here, for free bases alone
+
         problem = with_facts(problem, stated_facts(problem.model, settings.floating))
     folded = problem.folded
     left_out = folded.left_out if folded is not None else ()
@@ -173,6 +174,8 @@ def loaded_problem(chosen: Choices) -> LoadedProblem:
 
 def stated_facts(model: LinearModel, asked: FloatingSettings) -> list[Facts]:
     """Return known facts on a robot with a free base that a run states: its total mass and its symmetry."""
+    from dynid.floating.facts import TOTAL_MASS_STD, symmetry, total_mass  # imported here, for free bases alone
+
     found = []
     if asked.total_mass is not None:
         given = asked.total_mass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,30 +40,30 @@ class Tracking:
     torque_error: Array | None = None
     external_torque: Array | None = None
 
-    @property
+    @cached_property
     def rms(self) -> Array:
         """Root mean square of the position error (dof,), rad or m."""
         return _rms(self.error)
 
-    @property
+    @cached_property
     def share(self) -> Array:
         """RMS error in percent of the RMS of the commanded motion about its mean (dof,); nan for a joint at rest."""
         return np.where(self.reach > 0, 100.0 * self.rms / np.where(self.reach > 0, self.reach, 1.0), np.nan)
 
-    @property
+    @cached_property
     def lag(self) -> Array:
         """Delay d (dof,), s, that fits error = d speed best; nan for a joint at rest."""
         size = np.sum(self.speed ** 2, axis=0)
         return np.where(size > 0, np.sum(self.speed * self.error, axis=0) / np.where(size > 0, size, 1.0), np.nan)
 
-    @property
+    @cached_property
     def by_speed(self) -> Array:
         """Share of the squared position error that is proportional to the speed (dof,), percent (Ardiani, s. B.3.4)."""
         size, left = np.sum(self.error ** 2, axis=0), np.sum((self.error - np.nan_to_num(self.lag) * self.speed) ** 2,
                                                              axis=0)
         return np.where(size > 0, 100.0 * (1.0 - left / np.where(size > 0, size, 1.0)), np.nan)
 
-    @property
+    @cached_property
     def torque_share(self) -> Array | None:
         """Commanded minus measured torque in percent of the measured one (dof,), None without commanded torques."""
         if self.torque_error is None:
@@ -70,7 +71,7 @@ class Tracking:
         known = self.torque_rms > 0
         return np.where(known, 100.0 * _rms(self.torque_error) / np.where(known, self.torque_rms, 1.0), np.nan)
 
-    @property
+    @cached_property
     def external_rms(self) -> Array | None:
         """Root mean square of the external torques (dof,), None if the log has none."""
         return None if self.external_torque is None else _rms(self.external_torque)
