@@ -51,8 +51,8 @@ def test_a_wrong_place_of_the_imu(tmp_path):
     (0, ("wrench", "pose")), pytest.param(2, ("wrench",), marks=pytest.mark.slow)])
 def test_an_imu_with_turned_axes(tmp_path, axis, leave_out):
     """About a horizontal axis gravity shows it as a bias, about the vertical axis only the motion shows it."""
-    turned = floating_faults.turned_imu(short_walk(), axis, 0.1)
-    found = the_finding(identified(tmp_path, turned, *leave_out), "imu-mounting")
+    world = floating_faults.turned_imu(short_walk(), axis, 0.1)
+    found = the_finding(identified(tmp_path, world, *leave_out), "imu-mounting")
     np.testing.assert_allclose(found.evidence["values"], 0.1 * np.eye(3)[axis], atol=0.01)
 
 
