@@ -58,8 +58,14 @@ def test_no_step_scrolls_the_page_into_blank(page: Any, two_results: Any) -> Non
         open_step(page, step)
         high, window = page.evaluate("[document.documentElement.scrollHeight, innerHeight]")
         assert high <= window, step
+
+
+def test_all_steps_are_visible_on_a_small_laptop(page: Any, two_results: Any) -> None:
+    page.set_viewport_size({"width": 1280, "height": 800})
+    for step in STEPS:
+        open_step(page, step)
         shown, whole = page.evaluate("[tabs.clientWidth, tabs.scrollWidth]")
-        assert whole <= shown, step  # all tabs are visible
+        assert whole <= shown, step
 
 
 def test_back_leads_to_the_step_before(page: Any, two_results: Any) -> None:
