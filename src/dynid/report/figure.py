@@ -91,7 +91,7 @@ def text(name: str) -> str:
 
 def _binary(values: np.ndarray) -> dict[str, str]:
     """Return the values of `packed` in plotly's binary form."""
-    return {"dtype": f"{values.dtype.kind}{values.dtype.itemsize}", "bdata": b64encode(values).decode()}
+    return {"dtype": f"{values.dtype.kind}{values.dtype.itemsize}", "bdata": b64encode(values.tobytes()).decode()}
 
 
 def packed(values: ArrayLike) -> np.ndarray:
