@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import struct
+from base64 import b64decode
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +22,7 @@ from dynid.report.figure import (
     Figure,
     log_axis,
     numbers,
+    packed,
     script_json,
     significant,
     text,
@@ -62,6 +65,13 @@ def test_a_gap_in_time_breaks_the_line() -> None:
 def test_runs() -> None:
     assert true_ranges(np.array([True, False, True, True, False])) == [(0, 1), (2, 4)]
     assert true_ranges(np.zeros(3, dtype=bool)) == []
+
+
+def test_long_lines_are_written_as_numbers_of_four_bytes() -> None:
+    values = [1.5, -2.0, np.nan, 24.995]
+    found = json.loads(script_json({"x": packed(np.repeat(values, 2)[::2])}))["x"]
+    assert found["dtype"] == "f4"
+    assert struct.unpack("<4f", b64decode(found["bdata"])) == pytest.approx(values, rel=1e-7, nan_ok=True)
 
 
 def test_torque_figures_keep_the_peaks(lwr: ReportData) -> None:
