@@ -131,7 +131,7 @@ def test_without_reference_or_controller_it_says_so() -> None:
 
 @pytest.mark.parametrize("method", ["iv", pytest.param("didim", marks=pytest.mark.slow)])
 def test_a_users_model_goes_the_same_way(method: str) -> None:
-    short = log().between(0.0, 8.0)
+    short = log().between(0.0, 11.0)
     samples = prepare(short, cutoff=20, decimate=10, slow=0.0)
     mine = Scara()
     estimate = identify(Problem.from_model(mine, samples, recordings=short, controller=LAW), method=method,

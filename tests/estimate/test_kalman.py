@@ -99,7 +99,7 @@ def test_the_carriage_of_the_emps(data: Callable[..., Path]) -> None:
     log = Recording(t, q[:, None], float(file["gtau"].ravel()[0]) * command[:, None], source="DATA_EMPS.mat")
     robot = Robot.builtin("emps")
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb", "offset")))
-    samples = prepare(log, cutoff=100, thin=10)
+    samples = prepare(log, cutoff=100, thin=5)
     nominal = np.array([{"M1": 60.0, "Fv1": 100.0, "Fc1": 10.0}.get(p.name, 0.0) for p in model.parameters])
     problem = Problem.from_model(model, samples, nominal=nominal)
     estimate = identify(problem, method="ekf", start="nominal", start_std=1.0)
