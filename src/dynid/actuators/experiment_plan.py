@@ -149,8 +149,8 @@ def _sweep(turns: float) -> Callable[[Array, Room, np.random.Generator, float], 
     def command(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
         duration = float(t[-1])
         size = min(room.half, SPEED_SHARE * room.speed * duration / (4.0 * turns))
-        way = (turns * t / duration + 0.25 + 0.3 * phase) % 1.0
-        return room.middle + size * (1.0 - 4.0 * np.abs(way - 0.5))
+        phase_of_turn = (turns * t / duration + 0.25 + 0.3 * phase) % 1.0
+        return room.middle + size * (1.0 - 4.0 * np.abs(phase_of_turn - 0.5))
     return command
 
 

@@ -261,8 +261,8 @@ def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[
     half = len(values) // 2
     for value, axis in zip(values[half:], axes.T[half:], strict=True):
         for sign in (-1.0, 1.0):
-            way = sign * min(_ESCAPE_SIGMAS * np.sqrt(max(value, 0.0)), _DIFFERENCE_SHARES[1] * _ESCAPE_SIGMAS)
-            trial = np.clip(found.x + way * axis * found.scale, problem.lower, problem.upper)
+            stride = sign * min(_ESCAPE_SIGMAS * np.sqrt(max(value, 0.0)), _DIFFERENCE_SHARES[1] * _ESCAPE_SIGMAS)
+            trial = np.clip(found.x + stride * axis * found.scale, problem.lower, problem.upper)
             moved = coarse.residuals(trial)
             if moved is not None and (new := float(np.sum((moved * weights) ** 2))) < best:
                 best, better = new, (trial, moved)

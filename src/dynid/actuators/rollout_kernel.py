@@ -213,13 +213,13 @@ def limit_speed(t: Array, command: Array, starts: Ints, limits: Array, target: A
                 now = command[row, j]
                 segment += 1
             target[row, j] = now
-            way = command[row, j] - now
-            if way == 0.0:
+            difference = command[row, j] - now
+            if difference == 0.0:
                 continue
             span = t[row + 1] - t[row] if row + 1 < len(t) else math.inf
-            ramp[0, row, j] = math.copysign(limits[j], way)
-            ramp[1, row, j] = min(abs(way) / limits[j], span)
-            now = command[row, j] if abs(way) <= limits[j] * span else now + ramp[0, row, j] * span
+            ramp[0, row, j] = math.copysign(limits[j], difference)
+            ramp[1, row, j] = min(abs(difference) / limits[j], span)
+            now = command[row, j] if abs(difference) <= limits[j] * span else now + ramp[0, row, j] * span
 
 
 @njit(**INNER_BORROWING)

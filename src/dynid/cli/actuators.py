@@ -90,13 +90,13 @@ def _print(found: FoundActuators, written: dict[str, str], full: bool) -> None:
                  "chosen" if one.chosen else "") for one in estimate.comparison]
         to.print(table(["friction", "", "cross-validation, mrad", "improvement, sigma", " "], rows,
                        numbers=["cross-validation, mrad", "improvement, sigma"]))
-    said: list[Finding | Note] = [*estimate.findings, *estimate.notes]
-    firsts = said if full else list({one.code: one for one in reversed(said)}.values())[::-1][:MAX_FINDINGS_PRINTED]
+    texts: list[Finding | Note] = [*estimate.findings, *estimate.notes]
+    firsts = texts if full else list({one.code: one for one in reversed(texts)}.values())[::-1][:MAX_FINDINGS_PRINTED]
     for one in firsts:
         to.print(f"- {one.text}")
-    if len(said) > len(firsts):
+    if len(texts) > len(firsts):
         where = "in report.html, or with --full" if written else "with --full"
-        to.print(f"  {len(said) - len(firsts)} more: {where}")
+        to.print(f"  {len(texts) - len(firsts)} more: {where}")
     for what, path in written.items():
         to.print(f"{what}: {path}")
     if written:

@@ -94,8 +94,8 @@ def _print(found: ExtractedSets, written: dict[str, str]) -> None:
                      "consistent ones.")
     cones = next((one.cones for one in found.sets if one.cones is not None), None)
     if cones is not None:
-        said = "a robot within the bounds has these base values" if cones.possible else cones.sentence
-        to.print(f"Feasibility by cone programming, {1000.0 * cones.seconds:.0f} ms: {said}.", markup=False)
+        text = "a robot within the bounds has these base values" if cones.possible else cones.sentence
+        to.print(f"Feasibility by cone programming, {1000.0 * cones.seconds:.0f} ms: {text}.", markup=False)
         if not cones.possible and all(one.form == "exact" and not one.moved for one in found.sets):
             to.print("Use --nearest to extract from the nearest physically consistent base values, or --form penalty "
                      "for a weighted fit.")

@@ -112,10 +112,10 @@ def _contact(outside: ExternalWrench, log: Recording, rows: WrenchRows, delay: f
     middle = rows.rows(slice(len(rows) // 4, max(len(rows) - len(rows) // 4, len(rows) // 4 + 1)))
     share = outside.link_probabilities(middle)
     link = outside.robot.body_names[int(np.argmax(share))]
-    there, spread = outside.at_frame(middle, link)
+    at_link, spread = outside.at_frame(middle, link)
     force = np.linalg.norm(rows.wrench[:, :3], axis=1)
     return Contact(float(rows.t[0]), float(rows.t[-1]), float(rows.t[0]) + delay, link, share,
-                   middle.wrench.mean(axis=0), np.sqrt(np.mean(middle.std ** 2, axis=0)), there.mean(axis=0),
+                   middle.wrench.mean(axis=0), np.sqrt(np.mean(middle.std ** 2, axis=0)), at_link.mean(axis=0),
                    np.sqrt(np.diagonal(spread, axis1=1, axis2=2).mean(axis=0)), float(force.max()),
                    float(rows.t[int(np.argmax(force))]), judged(outside, log, rows, link))
 
@@ -161,29 +161,29 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
     inner = (rows.t > rows.t[0] + 2.0 * window) & (rows.t < rows.t[-1] - 2.0 * window)
     part = rows.rows(np.flatnonzero(inner)[::max(1, round(window * outside.free.options.rate))])
     start, stop = float(rows.t[0]), float(rows.t[-1])
-    said = f"From {start:.3f} s to {stop:.3f} s"
+    interval = f"From {start:.3f} s to {stop:.3f} s"
     if len(part) < MIN_CONTACT_ROWS:
         return Finding("contact-short", "suspicious", "info",
-                       f"{said} something touched {link}, for too short a time to determine whether "
+                       f"{interval} something touched {link}, for too short a time to determine whether "
                        "it stayed there.", "short contact",
                        evidence={"start": start, "stop": stop})
     load = _fitted(_load_columns(outside, log, part), part)
     still = _fitted(np.swapaxes(frame_jacobian(outside.robot, outside.frame, None, part.torques.q), 1, 2), part)
-    mass, sure = float(load.values[9]), float(load.values[9] / max(load.std[9], 1e-300))
+    mass, z_score = float(load.values[9]), float(load.values[9] / max(load.std[9], 1e-300))
     evidence = {"start": start, "stop": stop, "mass": mass, "mass_std": float(load.std[9]), "load_left": load.left,
                 "load_share": load.share, "constant_left": still.left, "constant_share": still.share}
     fits = (load.left < _MAX_MEAN_SQUARE_LEFT and load.share > _MIN_EXPLAINED_SHARE) or load.share > _NEARLY_ALL
-    explains = fits and sure > SIGNIFICANT_MASS
+    explains = fits and z_score > SIGNIFICANT_MASS
     if explains and still.left > max(_EXCLUDING_RATIO * load.left, _MAX_MEAN_SQUARE_LEFT):
-        text = (f"{said} the external force on {outside.frame} moves with the body: a payload of {mass:.3g} kg "
+        text = (f"{interval} the external force on {outside.frame} moves with the body: a payload of {mass:.3g} kg "
                 f"explains {100 * load.share:.0f} % of it, a constant force {100 * max(still.share, 0.0):.0f} %; "
                 "identify it with dynid payload.")
         return Finding("contact-payload", "suspicious", "warning", text, "a payload", evidence=evidence)
     if explains and load.left <= max(_EXCLUDING_RATIO * still.left, _MAX_MEAN_SQUARE_LEFT):
-        text = (f"{said} a constant force on {outside.frame} and a payload of {mass:.3g} kg there explain the data "
+        text = (f"{interval} a constant force on {outside.frame} and a payload of {mass:.3g} kg there explain the data "
                 "equally well: the robot rotated too little to distinguish them.")
         return Finding("contact-or-payload", "suspicious", "info", text, "a push or a payload", evidence=evidence)
-    text = (f"{said} an external force acts on {link} and does not move with it: a payload explains "
+    text = (f"{interval} an external force acts on {link} and does not move with it: a payload explains "
             f"{100 * max(load.share, 0.0):.0f} % of it and leaves a residual of {load.left ** 0.5:.1f} standard "
             "deviations.")
     return Finding("contact-push", "suspicious", "info", text, "a push", evidence=evidence)

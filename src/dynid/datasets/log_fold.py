@@ -191,9 +191,9 @@ class FoldStore:
     def write(self) -> None:
         """Write the manifest, merged with entries of concurrent runs."""
         self._read()
-        said: Mapping[str, Any] = {"logs": {place: entry.stored() for place, entry in sorted(self.entries.items())}}
+        content: Mapping[str, Any] = {"logs": {place: entry.stored() for place, entry in sorted(self.entries.items())}}
         with write_whole(self.folder / MANIFEST) as file:
-            json.dump(said, file, indent=1)
+            json.dump(content, file, indent=1)
 
 
 @dataclass(frozen=True)

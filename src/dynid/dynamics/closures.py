@@ -162,8 +162,8 @@ def closure_bias(kind, e, pair, wrench, ends, length, V, A):
         c1, c2 = cross(w1, rate1), cross(w2, rate2)
         total += dot(vector(wrench, 3, 1), (c1[0] - c2[0], c1[1] - c2[1], c1[2] - c2[2]))
         if kind == ROD:
-            apart = (rate1[0] - rate2[0], rate1[1] - rate2[1], rate1[2] - rate2[2])
-            total += dot(apart, apart) / length
+            difference = (rate1[0] - rate2[0], rate1[1] - rate2[1], rate1[2] - rate2[2])
+            total += dot(difference, difference) / length
         return total
     i, j = aligned(kind, e)
     x, y = column(first, i), column(second, j)

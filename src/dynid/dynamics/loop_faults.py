@@ -80,8 +80,8 @@ def of_loop(followers: DependentJoints, closure: Closure) -> Bools:
 
 def _followers_in(followers: DependentJoints, closure: Closure) -> tuple[str, ...]:
     """Return the dependent joints of a closure's loop, or all of its joints if none is dependent."""
-    there = of_loop(followers, closure)
-    inside = [name for name, yes in zip(followers.tree.joint_names, there, strict=True) if yes]
+    is_in_loop = of_loop(followers, closure)
+    inside = [name for name, yes in zip(followers.tree.joint_names, is_in_loop, strict=True) if yes]
     return tuple(name for name in inside if name in followers.following) or tuple(inside)
 
 

@@ -159,7 +159,7 @@ def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPos
 def _refuse(robot: Robot, followers: DependentJoints, given: Array, q: Array, rates: Array, status: Ints) -> None:
     """Raise an error for the first sample without a solution or with an ambiguous one."""
     assert followers.loops is not None
-    said = ", ".join(robot.measured or robot.joint_names)
+    measured = ", ".join(robot.measured or robot.joint_names)
     wrong = np.flatnonzero(status != CLOSED)
     if len(wrong):
         t = int(wrong[0])
@@ -170,13 +170,13 @@ def _refuse(robot: Robot, followers: DependentJoints, given: Array, q: Array, ra
             reason = not_closed(robot, int(status[t]), f"in sample {t}, where the log has {at}, after", last)
         else:
             reason = (f"no posture of robot '{robot.name}' near that of the previous sample has the measured positions "
-                      f"{at} of sample {t}: the loops {followers.loops.names} do not allow these for {said}")
+                      f"{at} of sample {t}: the loops {followers.loops.names} do not allow these for {measured}")
         raise NotPossibleError(reason, "check sign, offset and unit of the measured joints")
     least = np.linalg.svd(rates, compute_uv=False)[:, -1] if len(rates) else np.ones(0)
     t = int(np.argmin(least)) if len(least) else 0
     if len(least) and least[t] < _MIN_RATE_SHARE * least.max():
         at = ", ".join(f"{name} {value:.4g}" for name, value in zip(robot.joint_names, q[t], strict=True))
-        raise NotPossibleError(f"the measured joints {said} of robot '{robot.name}' are at a turning point in sample "
-                               f"{t}, at {at}, so the solution is ambiguous",
+        raise NotPossibleError(f"the measured joints {measured} of robot '{robot.name}' are at a turning point in "
+                               f"sample {t}, at {at}, so the solution is ambiguous",
                                "keep the motion away from there, or measure one more joint of the loops "
                                f"{followers.loops.names}")

@@ -72,8 +72,8 @@ def _free_best(a: Array, rho: Array, low: Array, high: Array, x: Array, at_low: 
         free = np.flatnonzero(~(at_low | at_high))
         if not len(free):
             return x, at_low, at_high
-        held = np.delete(np.arange(len(x)), free)
-        aim = np.linalg.lstsq(a[:, free], rho - a[:, held] @ x[held], rcond=None)[0]
+        fixed = np.delete(np.arange(len(x)), free)
+        aim = np.linalg.lstsq(a[:, free], rho - a[:, fixed] @ x[fixed], rcond=None)[0]
         under, over = aim < low[free], aim > high[free]
         if not np.any(under | over):
             x[free] = aim

@@ -57,10 +57,10 @@ class FrictionChoice:
     @property
     def text(self) -> str:
         """Return a clause with the chosen terms, grouping joints with the same terms."""
-        alike: dict[str, list[str]] = {}
+        groups: dict[str, list[str]] = {}
         for one in self.joints:
-            alike.setdefault(", ".join(worth.term for worth in one.taken) or f"{one.usual} only", []).append(one.joint)
-        return "; ".join(f"{terms} on {', '.join(joints)}" for terms, joints in alike.items())
+            groups.setdefault(", ".join(worth.term for worth in one.taken) or f"{one.usual} only", []).append(one.joint)
+        return "; ".join(f"{terms} on {', '.join(joints)}" for terms, joints in groups.items())
 
     @output_fields(blocks=int, ridges=dict[str, float], terms=list[dict[str, Any]], joints=map_of(_JOINT_CHOICE))
     def to_dict(self) -> dict[str, Any]:

@@ -76,8 +76,8 @@ class ColumnsLeftOut:
     def _ridged(self, block: Columns, own: Ints) -> tuple[Array, Array]:
         """Return the equations of some columns, extended by their ridge penalties, or by a minimal ridge if the data
         may not determine them."""
-        pull = np.sqrt(np.maximum(self.ridge[own], _RIDGE_TRACE) * block.squares[own])
-        return np.vstack([block.r[:, own], np.diag(pull)]), np.concatenate([block.rho, np.zeros(len(pull))])
+        penalty = np.sqrt(np.maximum(self.ridge[own], _RIDGE_TRACE) * block.squares[own])
+        return np.vstack([block.r[:, own], np.diag(penalty)]), np.concatenate([block.rho, np.zeros(len(penalty))])
 
     def losses(self, fits: Sequence[Array]) -> Array:
         """Return the weighted squared errors (blocks, joints) of the fits on their excluded blocks."""
@@ -92,16 +92,16 @@ class ColumnsLeftOut:
     def _reduced(self, block: Columns, used: Bools, own: Ints, values: Array) -> Reduced:
         others = used.copy()
         others[own] = False
-        held = others & ((values <= self.low) | (values >= self.high))
-        others &= ~held & (block.squares > 0)
+        at_bound = others & ((values <= self.low) | (values >= self.high))
+        others &= ~at_bound & (block.squares > 0)
         rest = np.flatnonzero(others)
         tall, right = self._ridged(block, rest)
         mine = np.zeros((len(tall), len(own)))
         mine[:len(block.r)] = block.r[:, own]
-        right[:len(block.rho)] -= block.r[:, held] @ values[held]
+        right[:len(block.rho)] -= block.r[:, at_bound] @ values[at_bound]
         r, n = triangular(np.column_stack([tall, mine, right])), len(rest)
         return Reduced(self, block, rest, own, r[:n, :n], r[:n, n:], r[n:-1, n:-1], r[n:-1, -1],
-                       np.where(held, values, 0.0))
+                       np.where(at_bound, values, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,17 +132,17 @@ class Reduced:
     def errors(self) -> Array:
         """Return E (rows, own + 1): for values x of the own columns, E (-x, 1) are the errors on the block."""
         matrix, target = (np.concatenate(parts) for parts in zip(*self.block.tests, strict=True))
-        gone = solve_triangular(self.upper, self.across)
+        eliminated = solve_triangular(self.upper, self.across)
         found = np.column_stack([matrix[:, self.own], target - matrix @ self.fixed])
-        return np.asarray(found - matrix[:, self.rest] @ gone)
+        return np.asarray(found - matrix[:, self.rest] @ eliminated)
 
     def loss(self, chosen: Bools) -> Array:
         """Return the weighted squared errors (joints,) on the block with some of the columns `own`."""
         used = np.flatnonzero(chosen & (self.block.squares[self.own] > 0))
         columns = self.own[used]
-        pull = np.sqrt(np.maximum(self.whole.ridge[columns], _RIDGE_TRACE) * self.block.squares[columns])
-        tall = np.vstack([self.inner[:, used], np.diag(pull)])
-        right = np.concatenate([self.right, np.zeros(len(pull))])
+        penalty = np.sqrt(np.maximum(self.whole.ridge[columns], _RIDGE_TRACE) * self.block.squares[columns])
+        tall = np.vstack([self.inner[:, used], np.diag(penalty)])
+        right = np.concatenate([self.right, np.zeros(len(penalty))])
         x = _solved(tall, right, self.whole.low[columns], self.whole.high[columns])
         rows = np.cumsum([0, *(len(target) for _, target in self.block.tests)])[:-1]
         return np.asarray(np.add.reduceat((self.errors[:, -1] - self.errors[:, used] @ x) ** 2, rows))

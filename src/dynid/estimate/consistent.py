@@ -165,10 +165,10 @@ def unseen(problem: Problem) -> dict[str, float]:
     """
     size = np.linalg.norm(problem.regression.stack(prior=False).r @ problem.base.matrix, axis=0)
     prior = problem.regression.prior
-    told = {*problem.base.known, *(prior.known if prior is not None else ())}
+    known_names = {*problem.base.known, *(prior.known if prior is not None else ())}
     return {item.name: max(item.nominal or 0.0, 0.0) if item.never_negative else item.nominal or 0.0
             for item, norm in zip(problem.model.parameters, size, strict=True)
-            if item.body is None and item.name not in told and norm <= _ZERO_COLUMN * size.max()}
+            if item.body is None and item.name not in known_names and norm <= _ZERO_COLUMN * size.max()}
 
 
 def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tuple[Array, Array] | None:

@@ -106,9 +106,9 @@ def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalue
     prior = None
     if prior_std is not None:
         nominal = _nominal(problem, "pc-sqp", prior_std)
-        told = np.isfinite(nominal)
-        hidden = np.any(problem.base.matrix[:, ~told] != 0.0, axis=1)
-        values = problem.base.matrix @ np.where(told, nominal, 0.0)
+        has_value = np.isfinite(nominal)
+        hidden = np.any(problem.base.matrix[:, ~has_value] != 0.0, axis=1)
+        values = problem.base.matrix @ np.where(has_value, nominal, 0.0)
         prior = (np.where(hidden, np.nan, values), prior_std)
     return _estimate("pc-sqp", fit_sqp, problem, constraint=constraint, iterations=iterations, prior=prior, steps=steps)
 

@@ -182,12 +182,12 @@ def block_noise(regression: Regression, solution: Solution, weights: Array) -> S
     for k, block in enumerate(kept):
         normal, score = _share(block.factors, solution, weights)
         # The eigenvalues of L' H_b L are the shares that the fit absorbs of the block's noise.
-        gone, turn = np.linalg.eigh(half.T @ normal[np.ix_(known, known)] @ half)
-        gone = np.maximum(gone, 0.0)
-        left = np.sqrt(np.maximum(1.0 - gone, _MIN_REMAINING_SHARE))
+        absorbed, turn = np.linalg.eigh(half.T @ normal[np.ix_(known, known)] @ half)
+        absorbed = np.maximum(absorbed, 0.0)
+        left = np.sqrt(np.maximum(1.0 - absorbed, _MIN_REMAINING_SHARE))
         moves[k] = half @ (turn @ ((turn.T @ (half.T @ score[known])) / left))
         seen = turn.T @ half.T
-        own[k], spread[k] = gone @ seen ** 2, turn @ ((gone / left)[:, None] * seen)
+        own[k], spread[k] = absorbed @ seen ** 2, turn @ ((absorbed / left)[:, None] * seen)
     covariance, freedoms = np.zeros_like(solution.inverse), np.ones(len(known))
     covariance[np.ix_(known, known)] = moves.T @ moves
     freedoms[known] = _block_freedoms(own, spread)

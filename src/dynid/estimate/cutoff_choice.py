@@ -173,21 +173,21 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
     highest = max(SHARE_OF_RATE * rate, min(2.0 * yardstick, LARGEST_SHARE_OF_RATE * rate))
     candidates = [share * yardstick for share in CANDIDATES_BY_YARDSTICK
                   if share == 1.0 or share * yardstick <= highest]
-    judge = folds.torques(yardstick)
+    reference = folds.torques(yardstick)
     seconds = sum(len(log.grid.q) / log.grid.rate for log in folds.logs)
-    if judge is None or seconds * yardstick < PERIODS_OF_A_BLOCK * len(judge.blocks):
+    if reference is None or seconds * yardstick < PERIODS_OF_A_BLOCK * len(reference.blocks):
         raise NotPossibleError("the log is too short or its rate too low to try several cut-off frequencies")
-    blocks = [b for b, block in enumerate(judge.blocks) if block.rows]
+    blocks = [b for b, block in enumerate(reference.blocks) if block.rows]
     if len(blocks) < MIN_BLOCKS_FOR_CHOICE:
         raise NotPossibleError("there are too few blocks of time for cross-validation")
-    squares = joint_weights(judge) ** 2
-    power = float(squares @ [factor.power for factor in judge.factors]) / len(judge.blocks) or 1.0
+    squares = joint_weights(reference) ** 2
+    power = float(squares @ [factor.power for factor in reference.factors]) / len(reference.blocks) or 1.0
     found: dict[float, Array] = {}
 
     def tried(cutoff: float) -> None:
         fold = folds.at(cutoff)
-        if fold is not None and len(fold.blocks) == len(judge.blocks):
-            found[cutoff] = 0.5 * np.log(_left_out(fold, judge, blocks) @ squares / power + NEGLIGIBLE_ERROR ** 2)
+        if fold is not None and len(fold.blocks) == len(reference.blocks):
+            found[cutoff] = 0.5 * np.log(_left_out(fold, reference, blocks) @ squares / power + NEGLIGIBLE_ERROR ** 2)
 
     for cutoff in candidates:
         tried(cutoff)
@@ -200,17 +200,17 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
     return np.array(sorted(found)), np.array([found[cutoff] for cutoff in sorted(found)])
 
 
-def _left_out(fold: Regression, judge: Regression, blocks: Sequence[int]) -> Array:
+def _left_out(fold: Regression, reference: Regression, blocks: Sequence[int]) -> Array:
     """Return the squared errors (blocks, dof) on each block of `judge`, predicted from `fold` without it."""
     others = fold.stack_without_each(joint_weights(fold))
-    return np.array([judge.only(b).misfits(solve(fold, others[b]).beta) for b in blocks])
+    return np.array([reference.only(b).misfits(solve(fold, others[b]).beta) for b in blocks])
 
 
 def _excess(losses: Array) -> tuple[int, Array, Array]:
     """Return the best cut-off, and the mean excess loss of each (k,) over it with its standard error (k,)."""
     best = int(np.argmin(losses.mean(axis=1)))
-    apart = losses - losses[best]
-    return best, apart.mean(axis=1), apart.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
+    differences = losses - losses[best]
+    return best, differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
 
 
 def _alike(losses: Array) -> Bools:

@@ -324,10 +324,10 @@ def _slopes(problem: Problem, loop: Loop, log: Log, law_of: LawOf, theta: Array,
     """Return derivatives (base, samples, dof) of the simulated torques by each base parameter. sizes (base,):
     finite-difference steps, which are reduced if the simulation fails."""
     here = problem.base.reduce(theta)
-    ways = np.array([problem.base.expand(here + unit) - problem.base.expand(here) for unit in np.eye(len(here))])
+    directions = np.array([problem.base.expand(here + unit) - problem.base.expand(here) for unit in np.eye(len(here))])
 
     def over(steps: Array) -> Array:
-        motions = _many(loop, log, law_of, np.vstack([theta, theta + steps[:, None] * ways]), problem.threads)
+        motions = _many(loop, log, law_of, np.vstack([theta, theta + steps[:, None] * directions]), problem.threads)
         first, *others = [at_samples(log.samples, motion).tau for motion in motions]
         return np.stack([(tau - first) / step for tau, step in zip(others, steps, strict=True)])
 

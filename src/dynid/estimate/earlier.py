@@ -74,10 +74,10 @@ def with_prior(problem: Problem, earlier: Estimate) -> tuple[Problem, Weight]:
     spread = 1.0 + _PRIOR_SCALES[:, None] ** 2 * np.maximum(sizes, 0.0)
     evidence = -0.5 * np.sum(np.log(spread) + squares / spread, axis=1)
     scale = float(_PRIOR_SCALES[int(np.argmax(evidence))])
-    beside = regression.prior
-    matrix, values, told = rows.matrix / scale, rows.values / scale, {}
-    if beside is not None:  # known values of single parameters are kept unchanged
-        matrix = np.vstack([matrix, beside.matrix / np.sqrt(c)])
-        values, told = np.concatenate([values, beside.values / np.sqrt(c)]), dict(beside.known)
-    prior = Prior(matrix, values, told, float(np.sqrt(c)))
+    own_prior = regression.prior
+    matrix, values, known_values = rows.matrix / scale, rows.values / scale, {}
+    if own_prior is not None:  # known values of single parameters are kept unchanged
+        matrix = np.vstack([matrix, own_prior.matrix / np.sqrt(c)])
+        values, known_values = np.concatenate([values, own_prior.values / np.sqrt(c)]), dict(own_prior.known)
+    prior = Prior(matrix, values, known_values, float(np.sqrt(c)))
     return replace(problem, regression=replace(regression, prior=prior)), Weight(scale, c)

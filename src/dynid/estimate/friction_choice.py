@@ -135,13 +135,13 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     passive = [j for j in passive_joints(wide, base, fitted, top) if j in joints_of_robot]
     kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
                         if ridges[kind] < _EXCLUDED_RIDGE and (kind, j) not in dropped) for kind in GROUPS}
-    gone = {*dropped, *((kind, j) for kind in GROUPS for j in range(model.dof) if j not in kept[kind])}
-    if _kinds(ridges) and not search.wins(ridges, gone):  # the joints that lost these terms needed them most
+    removed = {*dropped, *((kind, j) for kind in GROUPS for j in range(model.dof) if j not in kept[kind])}
+    if _kinds(ridges) and not search.wins(ridges, removed):  # the joints that lost these terms needed them most
         ridges, dropped = search.with_rotor({**ridges, **dict.fromkeys(GROUPS, _EXCLUDED_RIDGE), ROTOR: 0.0}), set()
         kept, fitted = dict.fromkeys(GROUPS, ()), search.fitted(regression, ridges)
     if not len(groups[ROTOR]):  # already in the model, or combined with the bodies
         ridges = {**ridges, ROTOR: _EXCLUDED_RIDGE}
-    falling = falling_joints(wide, base, search.fitted(regression, ridges, gone), top)
+    falling = falling_joints(wide, base, search.fitted(regression, ridges, removed), top)
     kept[VISCOUS] = tuple(j for j in joints_of_robot if j in kept[CURVE] or j not in falling)
     ridge = np.zeros(len(base))
     kept[OFFSET] = tuple(j for j in one_way_joints(moving) if j in joints_of_robot)
@@ -317,14 +317,14 @@ class RidgeSearch:
         A difference between directions may improve the whole robot but not a joint whose residual has another cause.
         """
         exact = EXACT_SHARE * self.powers / len(self.parts) + np.finfo(float).tiny  # smaller errors count as zero
-        gone = set[tuple[str, int]]()
+        removed = set[tuple[str, int]]()
         for j in range(dof if ridges[DIFFERENCE] < _EXCLUDED_RIDGE else 0):
-            losses = (self.losses(ridges, without)[:, j] for without in ({*gone, (DIFFERENCE, j)}, gone))
+            losses = (self.losses(ridges, without)[:, j] for without in ({*removed, (DIFFERENCE, j)}, removed))
             without, now = (np.log(np.maximum(loss, 0.0) + exact[j]) for loss in losses)
             gains = without - now
             if gains.sum() <= STANDARD_ERRORS * gains.std(ddof=1) * np.sqrt(len(gains)):
-                gone.add((DIFFERENCE, j))
-        return gone
+                removed.add((DIFFERENCE, j))
+        return removed
 
     def fitted(self, regression: Regression, ridges: Mapping[str, float],
                without: Collection[tuple[str, int]] = ()) -> Array:

@@ -43,13 +43,13 @@ class Part:
         order, n = np.concatenate([certain, columns]), len(certain)
         r = triangular(np.column_stack([np.vstack([stacked.r, trace])[:, order],
                                         np.concatenate([stacked.rho, np.zeros(len(squares))])]))
-        gone = solve_triangular(r[:n, :n], r[:n, n:])  # of the columns and of the torque
+        eliminated = solve_triangular(r[:n, :n], r[:n, n:])  # of the columns and of the torque
         grams, sides, powers = [], [], []
         for weight, factor in zip(weights, block.factors, strict=True):
             matrix = np.zeros((len(factor.r), len(others.base)))
             matrix[:, factor.columns] = weight * factor.r[:, :-1]
-            error = matrix[:, columns] - matrix[:, certain] @ gone[:, :-1]
-            left = weight * factor.r[:, -1] - matrix[:, certain] @ gone[:, -1]
+            error = matrix[:, columns] - matrix[:, certain] @ eliminated[:, :-1]
+            left = weight * factor.r[:, -1] - matrix[:, certain] @ eliminated[:, -1]
             grams.append(error.T @ error)
             sides.append(error.T @ left)
             powers.append(left @ left)
@@ -62,9 +62,9 @@ class Part:
         found = np.zeros(len(ridge))
         own = np.flatnonzero(np.isfinite(ridge) & (self.squares > 0))
         if len(own):
-            pull = np.maximum(ridge[own], SMALLEST_RIDGE) * self.squares[own]
+            penalty = np.maximum(ridge[own], SMALLEST_RIDGE) * self.squares[own]
             scale = 1.0 / np.sqrt(self.squares[own])
-            normal = scale[:, None] * (self.normal[np.ix_(own, own)] + np.diag(pull)) * scale
+            normal = scale[:, None] * (self.normal[np.ix_(own, own)] + np.diag(penalty)) * scale
             found[own] = scale * solve_positive(normal, scale * self.right[own])
         return found
 

@@ -67,7 +67,7 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     if not np.any(norms > 0):
         raise NotPossibleError("the motion does not excite any parameter, because no joint moves; record a motion of "
                                "all joints", code="nothing-excited")
-    kept, alike = _excited(regression, stacked, norms)
+    kept, collinear = _excited(regression, stacked, norms)
     solved = np.zeros(b, dtype=bool)
     solved[kept] = True
     matrix, scale = stacked.r[:, kept], norms[kept]
@@ -83,9 +83,9 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     half = solve_triangular(r, np.eye(len(kept))) / scale[:, None]
     inverse[np.ix_(kept, kept)] = half @ half.T
     names = regression.base.names
-    confounded = {names[c]: tuple(names[k] for k in np.flatnonzero(alike[:, c] | alike[c]))
-                  for c in range(b) if not solved[c] or alike[c].any()}
-    identified = solved & ~alike.any(axis=1)
+    confounded = {names[c]: tuple(names[k] for k in np.flatnonzero(collinear[:, c] | collinear[c]))
+                  for c in range(b) if not solved[c] or collinear[c].any()}
+    identified = solved & ~collinear.any(axis=1)
     return Solution(beta, inverse, solved, identified, confounded, r)
 
 
@@ -94,14 +94,14 @@ def _excited(regression: Regression, stacked: Stacked, norms: Array) -> tuple[In
     is linearly independent of those before it. alike (base, base): [k, c] is True if column c was excluded and column k
     is part of its linear combination beyond rounding. norms (base,): norms of the columns."""
     b = len(norms)
-    alike = np.zeros((b, b), dtype=bool)
+    collinear = np.zeros((b, b), dtype=bool)
     if np.all(np.abs(np.diag(stacked.r)) > _NOT_EXCITED * norms):  # independent parts of the columns
-        return np.arange(b), alike
+        return np.arange(b), collinear
     excited = reduce_columns(stacked.r, regression.base.parameters, range(b), tolerance=_NOT_EXCITED)
     share = np.abs(excited.matrix[:, :b]) * norms[excited.independent, None] / np.where(norms > 0, norms, 1.0)
-    alike[excited.independent] = share > COLLINEAR_SHARE
-    alike[:, excited.independent] = False
-    return np.sort(excited.independent), alike
+    collinear[excited.independent] = share > COLLINEAR_SHARE
+    collinear[:, excited.independent] = False
+    return np.sort(excited.independent), collinear
 
 
 def joint_weights(regression: Regression) -> Array:

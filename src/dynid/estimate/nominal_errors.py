@@ -80,10 +80,10 @@ class NominalErrors:
 
     def wrong_by(self, scale: Array) -> float:
         """Return the RMS of the likely relative error of the nominal values over their scale (parameters,), or zero."""
-        square, there = np.zeros(len(scale)), scale > 0.0
+        square, has_scale = np.zeros(len(scale)), scale > 0.0
         for share, group in zip(self.shares, self.groups, strict=True):
             square += share ** 2 * np.sum(group.half ** 2, axis=1)
-        return float(np.sqrt(np.mean(square[there] / scale[there] ** 2))) if there.any() else 0.0
+        return float(np.sqrt(np.mean(square[has_scale] / scale[has_scale] ** 2))) if has_scale.any() else 0.0
 
 
 def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale: Array) -> list[ErrorGroup]:

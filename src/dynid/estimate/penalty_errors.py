@@ -47,32 +47,32 @@ def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Ar
     """
     base, items, known = regression.base, regression.base.parameters.items, solution.excited
     leads = [items[c] for c in base.independent]
-    pulled, size = np.flatnonzero(base.ridge > 0), np.zeros(0)
-    for c in pulled:
+    penalised, size = np.flatnonzero(base.ridge > 0), np.zeros(0)
+    for c in penalised:
         divided = [leads[c].owner == item.owner and base.units[c] == unit
                    and (ridge > 0 or (leads[c].kind.group == "offset" and item.kind.group == "friction"))
                    for item, unit, ridge in zip(leads, base.units, base.ridge, strict=True)]
         size = np.append(size, np.sum(np.abs(solution.beta[divided])))
-    pull = regression.ridge_penalty(weights)
-    norm = np.sqrt(pull[pulled] / base.ridge[pulled])
-    symbols = np.array([leads[c].symbol for c in pulled])
+    penalty = regression.ridge_penalty(weights)
+    norm = np.sqrt(penalty[penalised] / base.ridge[penalised])
+    symbols = np.array([leads[c].symbol for c in penalised])
     for symbol in dict.fromkeys(symbols):
         same = (symbols == symbol) & (norm > 0.0)
-        torque = np.max(np.abs(solution.beta[pulled[same]]) * norm[same], initial=0.0)
+        torque = np.max(np.abs(solution.beta[penalised[same]]) * norm[same], initial=0.0)
         size[same] = np.maximum(size[same], torque / norm[same])
     error = np.zeros(len(base))
-    error[pulled] = pull[pulled] * size
+    error[penalised] = penalty[penalised] * size
     # With penalised normal equations scaled to the identity, the penalties are a part g, and the data are 1 - g.
     values, vectors = np.linalg.eigh(solution.inverse[np.ix_(known, known)])
     half = vectors * np.sqrt(np.maximum(values, 0.0))
-    share, turn = np.linalg.eigh(half.T @ (pull[known, None] * half))
+    share, turn = np.linalg.eigh(half.T @ (penalty[known, None] * half))
     open_half = (half @ turn) / np.sqrt(np.maximum(1.0 - share, _MIN_DATA_SHARE))
     without = open_half @ open_half.T
     inverse, own = solution.inverse[np.ix_(known, known)], middle[np.ix_(known, known)]
     is_rigid = np.array([item.kind.group in ("body", "rotor") for item in leads])[known]
     by_penalty = at_most_the_difference(
         (inverse * error[known] ** 2) @ inverse, inverse @ own @ inverse, without @ own @ without,
-        np.where(is_rigid, without @ (pull[known] * solution.beta[known]), np.inf))
+        np.where(is_rigid, without @ (penalty[known] * solution.beta[known]), np.inf))
     normal, found = np.linalg.pinv(inverse, hermitian=True, rcond=1e-15), np.zeros_like(middle)
     found[np.ix_(known, known)] = normal @ by_penalty @ normal
     return found

@@ -82,8 +82,8 @@ class Problem:
         """Return the problem with all samples in memory, for methods that need a second pass over them."""
         if not self.is_excerpt or self.dataset is None:
             return self
-        gone = () if self.folded is None else tuple(failure.source for failure in self.folded.left_out)
-        data = tuple(self.dataset.every_sample(gone))
+        excluded = () if self.folded is None else tuple(failure.source for failure in self.folded.left_out)
+        data = tuple(self.dataset.every_sample(excluded))
         recordings = self.recordings if len(self.recordings) == len(data) else ()
         return replace(self, data=data, recordings=recordings, places=(), is_excerpt=False)
 
@@ -150,9 +150,9 @@ class Problem:
         regression, folded = dataset.fold(model, base, blocks=blocks, threads=threads, equations=equations)
         regression = replace(regression, prior=prior)
         nominal = model.parameters.nominal if nominal is None else model.parameters.vector(nominal)
-        places, few, behind = dataset.excerpt()
+        places, few, originals = dataset.excerpt()
         is_excerpt = not dataset.is_in_memory or any(a is not b for a, b in zip(few, logs, strict=False))
-        problem = Problem(model, regression, few, nominal, threads, behind, controller, dataset, places, folded,
+        problem = Problem(model, regression, few, nominal, threads, originals, controller, dataset, places, folded,
                           is_excerpt=is_excerpt)
         if equations is not None and not is_excerpt:
             vars(problem)["equations"] = equations  # the rows are already in memory
@@ -312,7 +312,7 @@ def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:
         theta = estimate.theta.copy()
         theta[estimate.base.independent] += values - estimate.values
     facts = estimate.diagnostics.with_facts({"fixed_at_bounds": [
-        name for name, held in zip(estimate.names, (values == low) | (values == high), strict=True) if held]})
+        name for name, fixed in zip(estimate.names, (values == low) | (values == high), strict=True) if fixed]})
     if estimate.base is problem.base:
         facts = facts.with_facts({**Diagnostics.from_fit(problem.regression, values, rank=facts.rank),
                                   "confounded": facts.confounded, "notes": facts.notes})

@@ -137,7 +137,7 @@ def nominal_and_scales(problem: Problem) -> tuple[Array, Array]:
     friction and offsets, are regularised toward zero. Their scale is the value that alone would explain the torques."""
     parameters, given = problem.base.parameters, problem.nominal
     missing = np.array([given is None and item.nominal is None for item in parameters])
-    if any(gone and item.body is not None for gone, item in zip(missing, parameters, strict=True)):
+    if any(is_missing and item.body is not None for is_missing, item in zip(missing, parameters, strict=True)):
         return problem.need_nominal("ridge"), np.empty(0)  # raises an error that names missing values
     nominal = np.array([item.nominal or 0.0 for item in parameters]) if given is None else given
     scale = parameter_scales(parameters, nominal)

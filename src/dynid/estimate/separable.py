@@ -201,14 +201,14 @@ def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples],
             items.append(replace(item, name=f"{item.name}@{at}"))
             needed.setdefault((positions, at), []).append(c)
     sources: list[tuple[LinearModel, Ints, Ints]] = [(dependence.model, fixed, np.arange(len(fixed)))]
-    for (positions, at), alike in needed.items():
+    for (positions, at), same_shape in needed.items():
         log_shape = center.copy()
         for _, shapes in joints:
             for position, k in zip(positions, at, strict=True):
                 if position < len(shapes):
                     log_shape[shapes[position]] = values[shapes[position], k]
-        sources.append((dependence.part.with_shape(np.exp(log_shape)), np.array(alike),
-                        np.array([candidate[(c, *at)] for c in alike])))
+        sources.append((dependence.part.with_shape(np.exp(log_shape)), np.array(same_shape),
+                        np.array([candidate[(c, *at)] for c in same_shape])))
     many = Assembled(dependence.model.dof, Parameters(tuple(items)), tuple(sources))
     regression = fold(TorqueEquations.from_model(many, samples, many.base), blocks=1, threads=problem.threads)
     depths: dict[int, Array] = {}

@@ -62,10 +62,10 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
             blocks.append(block)
 
     for first, last in pairwise(rows):
-        way = last - first
-        far = np.abs(way)
+        displacement = last - first
+        far = np.abs(displacement)
         if pause > 0:
-            add(pause, first, np.zeros_like(way), np.zeros_like(way))
+            add(pause, first, np.zeros_like(displacement), np.zeros_like(displacement))
         if not far.any():
             continue
         # Every joint's limit is a limit of du and ddu for the path parameter u from 0 to 1.
@@ -75,9 +75,9 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
         rise = min(speed / push, 1.0 / np.sqrt(push))
         top = push * rise
         flat = (1.0 - top * rise) / top
-        add(rise, first, np.zeros_like(way), push * way)
-        add(flat, first + 0.5 * top * rise * way, top * way, np.zeros_like(way))
-        add(rise, last - 0.5 * top * rise * way, top * way, -push * way)
+        add(rise, first, np.zeros_like(displacement), push * displacement)
+        add(flat, first + 0.5 * top * rise * displacement, top * displacement, np.zeros_like(displacement))
+        add(rise, last - 0.5 * top * rise * displacement, top * displacement, -push * displacement)
     if pause > 0:
         add(pause, rows[-1], np.zeros(rows.shape[1]), np.zeros(rows.shape[1]))
     if not blocks:

@@ -112,11 +112,11 @@ def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", opt
         and cones is not None and not cones.possible
     few = replace(chosen, runs=min(chosen.runs, _MAX_INFEASIBLE_RUNS)) if hopeless else chosen
     theta, run, runs, tried = _search(values, conditions, few, progress, begin)
-    judge = Consistency(values.model.parameters, margin=0.0,
+    check = Consistency(values.model.parameters, margin=0.0,
                         centres=within.contours or within.boxes(consistency.bodies),
                         positive=False)
     name = f"{within.name}, {chosen.loss}" if within.name else chosen.loss
-    return Extraction(name, theta, values, within, chosen.loss, chosen.form, chosen.search, judge.violations(theta),
+    return Extraction(name, theta, values, within, chosen.loss, chosen.form, chosen.search, check.violations(theta),
                       outside_bounds(conditions, theta), run, runs, tried, time.perf_counter() - start, cones, moved)
 
 

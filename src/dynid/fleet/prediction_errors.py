@@ -187,5 +187,5 @@ def _difference(signals: Array) -> Array:
     """Return the largest difference (dof,) of signals (robots, points, dof) from the first robot's, percent of its
     standard deviation."""
     own = signals[0].std(axis=0)
-    apart = np.sqrt(np.mean((signals[1:] - signals[0]) ** 2, axis=1)).max(axis=0)
-    return 100.0 * apart / np.where(own > 0, own, 1.0)
+    difference = np.sqrt(np.mean((signals[1:] - signals[0]) ** 2, axis=1)).max(axis=0)
+    return 100.0 * difference / np.where(own > 0, own, 1.0)

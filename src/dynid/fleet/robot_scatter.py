@@ -76,11 +76,11 @@ def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates]) -> Scatte
 
     count = len(robots[0].regression.base)
     ratio, within, p_within = (np.full(count, np.nan) for _ in range(3))
-    freedom = np.zeros(count)
+    degrees_of_freedom = np.zeros(count)
     for k in range(count):
         square, free, spread = _within([(one.values[:, k], one.std[:, k]) for one in logs])
         if free > 0:
-            ratio[k], freedom[k], within[k] = square / free, free, spread
+            ratio[k], degrees_of_freedom[k], within[k] = square / free, free, spread
             p_within[k] = float(chi2.sf(square, free))
     values = np.array([np.where(robot.solution.identified, robot.solution.beta, np.nan) for robot in robots])
     variances = np.array([np.diag(robot.covariance) for robot in robots])
@@ -89,7 +89,7 @@ def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates]) -> Scatte
         scale = max(ratio[k], 1.0) if np.isfinite(ratio[k]) else 1.0
         square, free, between[k] = _between(values[:, k], variances[:, k] * scale)
         if free > 0:
-            p_between[k] = float(fisher.sf(square / free, free, freedom[k]) if freedom[k] > 0 else
+            p_between[k] = float(fisher.sf(square / free, free, degrees_of_freedom[k]) if degrees_of_freedom[k] > 0 else
                                  chi2.sf(square, free))
     crossed = two_way(logs)
     p_robots, p_motions = (p_between, p_within) if crossed is None else (crossed.p_robots, crossed.p_motions)

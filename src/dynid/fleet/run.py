@@ -119,15 +119,15 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, store: Fo
     progress("comparing robots")
     odd = _odd_logs(KeptFolds(store, model, folded.entries))
     sources = {one.source for one in odd}
-    alike = KeptFolds(store, model, [entry for entry in folded.entries if entry.source not in sources])
-    robots = level_noise([RobotFold.from_folds(name, alike[name]).summed for name in alike])
-    logs = tuple(LogEstimates.from_folds(one, alike[one.name]) for one in robots)
+    same_structure = KeptFolds(store, model, [entry for entry in folded.entries if entry.source not in sources])
+    robots = level_noise([RobotFold.from_folds(name, same_structure[name]).summed for name in same_structure])
+    logs = tuple(LogEstimates.from_folds(one, same_structure[one.name]) for one in robots)
     spread = scatter(robots, logs)
     known = [RobotInformation.from_fold(one, spread.inflation) for one in robots]
     out = standing_out(robots, known, settings.rate)
     pooled = _pooled(robots, known, out)
     progress("testing for changes over time")
-    changed = _changes(robots, alike, out, spread.inflation, settings.rate)
+    changed = _changes(robots, same_structure, out, spread.inflation, settings.rate)
     shared: SharedEstimate | None = None
     try:
         shared = (consistent_shared_estimate if settings.consistent else shared_estimate)(
@@ -136,7 +136,7 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, store: Fo
         notes.append(f"no shared estimate is available: {problem}")
     notes += [spread.crossed.sentence] if spread.crossed is not None else []
     notes += [_undecided(len(robots))] if len(robots) < DECIDING_ROBOTS else []
-    cross = _cross(robots, alike, out)
+    cross = _cross(robots, same_structure, out)
     if len(cross.robots) < len(robots):
         notes.append(f"the table of cross-prediction shows {len(cross.robots)} of {len(robots)} robots")
     return FleetResult(settings, robot, model, folded, robots, logs, spread, out, pooled, shared, cross, changed, odd,

@@ -151,9 +151,9 @@ def with_bias(robot: Robot, log: FloatingLog) -> tuple[FloatingLog, str]:
     integral over a window, in world axes, is the change of velocity, which is small for a robot on its feet. Without an
     orientation, the bias of angular rates is their mean at rest, and the bias of the specific force is unknown.
     """
-    found, std, said = _bias(robot, log)
+    found, std, remark = _bias(robot, log)
     assert log.imu is not None
-    return replace(log, imu=replace(log.imu, bias=found, bias_std=std)), said
+    return replace(log, imu=replace(log.imu, bias=found, bias_std=std)), remark
 
 
 def _bias(robot: Robot, log: FloatingLog) -> tuple[Array, Array, str]:

@@ -71,8 +71,8 @@ def whole_body_recording(recording: Recording, robot: Robot, mapping: Mapping, r
     log, notes = floating_log(recording, robot, mapping)
     log = replace(log, motion=rules.motion)
     if log.base_motion == "imu" and log.imu is not None and log.imu.bias is None:
-        log, said = with_bias(robot, log)
-        notes.append(said)
+        log, remark = with_bias(robot, log)
+        notes.append(remark)
     kind = rules.equations or chosen_equations(log, mapping)
     stated = f"as specified, {kind}" if rules.equations else f"{kind}: {_KIND_REASONS[kind]}"
     notes += [f"motion of the base from {_log_source(log)}", f"equations {stated}"]

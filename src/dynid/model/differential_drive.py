@@ -75,8 +75,8 @@ class DifferentialDrive:
         theta = self.parameters.vector(theta)
         moved = dq @ self.to_body.T
         v, w = moved[..., 0], moved[..., 1]
-        both, apart = theta[2] * v - theta[4] * w ** 2, theta[3] * w + theta[5] * v * w  # E.13 at zero acceleration
-        return solve_motion(self._inertia(theta), tau - np.stack([both + apart, both - apart], axis=-1))
+        both, diff = theta[2] * v - theta[4] * w ** 2, theta[3] * w + theta[5] * v * w  # E.13 at zero acceleration
+        return solve_motion(self._inertia(theta), tau - np.stack([both + diff, both - diff], axis=-1))
 
     def body_speeds(self, dq: ArrayLike, slip: ArrayLike = 0.0) -> Array:
         """Return forward speed and yaw rate of the midpoint between the wheels (eq. E.1, E.3, E.6).

@@ -83,8 +83,8 @@ class LoadFriction:
         count = len(self._symbols)
         for k, j in enumerate(chosen(robot, self.joints)):
             friction = np.abs(torques[:, j]) * self.sign.of_joint(j)(dq[:, j])
-            for c, way in enumerate(self._ways(torques[:, j], dq[:, j])):
-                yield j, count * k + c, friction * way
+            for c, direction in enumerate(self._ways(torques[:, j], dq[:, j])):
+                yield j, count * k + c, friction * direction
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
@@ -97,11 +97,11 @@ class LoadFriction:
         of_torque = np.zeros((robot.dof, len(q)))
         for k, j in enumerate(chosen(robot, self.joints)):
             sign, slope = (one(dq[:, j]) for one in (self.sign.of_joint(j), self.sign.of_joint(j).slope))
-            for c, way in enumerate(self._ways(torques[:, j], dq[:, j])):
+            for c, direction in enumerate(self._ways(torques[:, j], dq[:, j])):
                 row = place[j, count * k + c]
                 if row >= 0:
-                    of_torque[j] += weights[row] * way * np.sign(torques[:, j]) * sign
-                    out[DQ, :, j] += weights[row] * way * np.abs(torques[:, j]) * slope
+                    of_torque[j] += weights[row] * direction * np.sign(torques[:, j]) * sign
+                    out[DQ, :, j] += weights[row] * direction * np.abs(torques[:, j]) * slope
         whole = np.arange(robot.dof * len(numbers)).reshape(robot.dof, -1)
         whole[np.repeat(robot.supports, 10, axis=1) == 0] = -1
         moved = (of_torque[:, None, :] * numbers[:, None]).reshape(-1, len(q))

@@ -178,9 +178,9 @@ class CausalRows:
                               for k, low in zip(starts, least, strict=True)]) <= self.stands
         late = self._reach - self.filter.motion_late
         t = self._grid.start + (self._first + middle + late) / self.filter.rate
-        gone = int(starts[-1]) + 1
-        self._held, self._first = [x[gone:] for x in self._held], self._first + gone
-        self._speeds, self._tops = self._speeds[gone:], self._tops[gone:]
+        dropped = int(starts[-1]) + 1
+        self._held, self._first = [x[dropped:] for x in self._held], self._first + dropped
+        self._speeds, self._tops = self._speeds[dropped:], self._tops[dropped:]
         return TimedRows(t, np.ascontiguousarray(found.T), keep)
 
 

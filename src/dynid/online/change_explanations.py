@@ -93,8 +93,8 @@ def _change(stretch: RestartSegment, recursion: Recursion, ended: bool) -> Chang
     excess = max(float(residual @ residual) - rows.sum(), 1e-300)
     found = []
     for kind, of, design in _candidates(recursion.layout.base, recursion.joints, parts, stretch):
-        gone, unknowns = _explained(design, residual)
-        found.append(Explanation(kind, of, 0.5 * gone / slow - unknown * unknowns, min(gone / excess, 1.0)))
+        fitted, unknowns = _explained(design, residual)
+        found.append(Explanation(kind, of, 0.5 * fitted / slow - unknown * unknowns, min(fitted / excess, 1.0)))
     found += _contact(own, rows, slow, unknown, recursion.joints)
     found.sort(key=lambda one: -one.evidence)
     return Change(stretch.start, stretch.stop - stretch.start, tuple(found), ended)

@@ -44,10 +44,10 @@ def verdicts(stream: Stream) -> tuple[ParameterVerdict, ...]:
     if not norms.any():
         return tuple(ParameterVerdict(name, "not-excited", 0.0) for name in names)
     if stream.method == "mrls":
-        judged = stream.assessment()
-        share = np.sqrt(judged.added / np.where(judged.norms > 0.0, judged.norms, 1.0))
+        assessed = stream.assessment()
+        share = np.sqrt(assessed.added / np.where(assessed.norms > 0.0, assessed.norms, 1.0))
         status: list[Status] = ["identified" if s == IDENTIFIED else "dependent" if s == DEPENDENT else "not-excited"
-                                for s in judged.status]
+                                for s in assessed.status]
         return tuple(ParameterVerdict(name, s, x) for name, s, x in zip(names, status, share.tolist(), strict=True))
     solution = solve(recursion.regression(), recursion.live())
     diagonal = np.abs(np.diag(recursion.r)[:b]) / np.where(norms > 0.0, norms, 1.0)

@@ -180,8 +180,8 @@ def find_jumps(t: Array, q: Array) -> Jumps | None:
     spans = np.diff(t)
     steps = np.abs(np.diff(q, axis=0)) / np.maximum(spans / median(spans), 1.0)[:, None]
     usual = np.array([quantile(own[own > 0], JUMP_QUANTILE) if np.any(own > 0) else 0.0 for own in steps.T])
-    beside = np.maximum(steps[:-2], steps[2:])
-    jump = (steps[1:-1] > JUMP_TIMES * np.maximum(beside, usual)) & (steps[1:-1] > JUMP_SIZE)
+    neighbours = np.maximum(steps[:-2], steps[2:])
+    jump = (steps[1:-1] > JUMP_TIMES * np.maximum(neighbours, usual)) & (steps[1:-1] > JUMP_SIZE)
     rows = np.flatnonzero(jump.any(axis=1)) + 1
     if not len(rows):
         return None
@@ -258,9 +258,9 @@ def rows_in_motion(q: Array) -> Bools:
         steps = np.abs(np.diff(column))
         steps = steps[steps > 0.0]
         if len(steps):
-            way = np.abs(column[2 * _COMPARED_ROWS:] - column[:-2 * _COMPARED_ROWS])
+            travel = np.abs(column[2 * _COMPARED_ROWS:] - column[:-2 * _COMPARED_ROWS])
             least = 2 * _COMPARED_ROWS * _COUNTS_A_ROW * float(quantile(steps, 0.01))
-            moving[_COMPARED_ROWS:-_COMPARED_ROWS] |= way > least
+            moving[_COMPARED_ROWS:-_COMPARED_ROWS] |= travel > least
     return moving
 
 
@@ -286,11 +286,11 @@ def repeated_stretch(t: Array, q: Array, tau: Array) -> Again | None:
     key = (numbers * factors).sum(axis=1, dtype=np.uint64)  # integer overflow is intended: a hash of each row
     moving = np.flatnonzero(rows_in_motion(q))
     _, first, inverse = np.unique(key[moving], return_index=True, return_inverse=True)
-    apart = moving - moving[first][inverse]
-    apart = apart[apart >= _LEAST_APART]
-    if not len(apart):
+    distance = moving - moving[first][inverse]
+    distance = distance[distance >= _LEAST_APART]
+    if not len(distance):
         return None
-    distances, counts = np.unique(apart, return_counts=True)
+    distances, counts = np.unique(distance, return_counts=True)
     most = int(np.argmax(counts))
     later = int(distances[most])
     return (Again(int(counts[most]), float(median(t[later:] - t[:-later])))

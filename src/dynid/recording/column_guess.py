@@ -296,17 +296,17 @@ def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]]
             ) -> tuple[dict[str, Match], dict[str, str]]:
     """Return wanted and optional signals by name; if not all joints are logged, each for its own joints."""
     wanted, optional = signals
-    others, said = robot.source_joints if robot is not None else (), len(notes)
+    others, count_before = robot.source_joints if robot is not None else (), len(notes)
     try:
         return guess(main, wanted, optional, joints, count, notes, others, taken)
     except RecordingError:
-        apart = [signal for signal in (*wanted, *optional) if fewer(joints, mapping, robot, signal) is not None]
-        if not set(apart) & set(wanted):
+        partial = [signal for signal in (*wanted, *optional) if fewer(joints, mapping, robot, signal) is not None]
+        if not set(partial) & set(wanted):
             raise
-        del notes[said:]
-    found, units = guess(main, [signal for signal in wanted if signal not in apart],
-                         [signal for signal in optional if signal not in apart], joints, count, notes, others, taken)
-    for signal in apart:
+        del notes[count_before:]
+    found, units = guess(main, [signal for signal in wanted if signal not in partial],
+                         [signal for signal in optional if signal not in partial], joints, count, notes, others, taken)
+    for signal in partial:
         few = fewer(joints, mapping, robot, signal)
         assert few is not None
         own = [] if robot is None else list(robot.driven)

@@ -285,14 +285,14 @@ def _with_preset(files: _Files, mapping: Mapping, notes: list[str]) -> Mapping:
     return mapping
 
 
-def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequence[str] | None, count: int | None,
+def _not_mapped(files: _Files, mapping: Mapping, mapped: set[str], joints: Sequence[str] | None, count: int | None,
                 notes: list[str], robot: Robot | None, taken: Collection[str] = ()
                 ) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
     """Return signals that the mapping omits, from the format or guessed from names, and units from names. taken:
     columns that are already assigned."""
-    wanted = ["position"] if "position" not in said else []
-    wanted += ["torque"] if not mapping.torque_free and not {"torque", "current"} & said else []
-    wanted += ["time"] if mapping.rate is None and "time" not in said else []
+    wanted = ["position"] if "position" not in mapped else []
+    wanted += ["torque"] if not mapping.torque_free and not {"torque", "current"} & mapped else []
+    wanted += ["time"] if mapping.rate is None and "time" not in mapped else []
     optional = [] if mapping.names_signals else list(_OPTIONAL)
     if not wanted:
         return {}, {}
@@ -306,7 +306,7 @@ def _not_mapped(files: _Files, mapping: Mapping, said: set[str], joints: Sequenc
     if missing:
         raise RecordingError(f"{main.path}: the messages contain no {missing[0]}, only {listed(list(main.fields))}",
                              where=f"log.{missing[0]}")
-    sensor = ["wrench"] if optional and "wrench" not in said else []
+    sensor = ["wrench"] if optional and "wrench" not in mapped else []
     taken = [signal for signal in (*wanted, *optional, *sensor) if signal in main.defaults]
     said_so = [f"{signal} = {main.defaults[signal]}" for signal in taken]
     notes.append(f"read from the messages: {', '.join(said_so)}")

@@ -105,14 +105,14 @@ def find_logs(sources: str | Path | Sequence[str | Path]) -> tuple[LogFile, ...]
 
 
 def _described(name: str) -> LogFile:
-    said = dict(part.split("=", 1) for part in re.split(r"[/\\]", name) if part.count("=") == 1)
-    dated = _DATE_IN_NAME.search(said.get("date", "")) or _DATE_IN_NAME.search(Path(name).name)
+    keys = dict(part.split("=", 1) for part in re.split(r"[/\\]", name) if part.count("=") == 1)
+    dated = _DATE_IN_NAME.search(keys.get("date", "")) or _DATE_IN_NAME.search(Path(name).name)
     date = ""
     if dated:
         year, month, day, hour, minute, second = dated.groups()
         if 1 <= int(month) <= 12 and 1 <= int(day) <= 31:
             date = f"{year}-{month}-{day}" + (f"T{hour}:{minute}:{second or '00'}" if hour else "")
-    return LogFile(name, said.get("robot", ""), date, said.get("motion", ""))
+    return LogFile(name, keys.get("robot", ""), date, keys.get("motion", ""))
 
 
 def with_robot(logs: Sequence[LogFile], robot: str) -> tuple[LogFile, ...]:

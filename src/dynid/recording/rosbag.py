@@ -267,9 +267,9 @@ class Bag(Source):
         """Return the rows of a block for which every other topic has messages, and count the remaining rows."""
         good = np.ones(len(stamps), dtype=bool)
         for series, counts in reached.items():
-            there = series.reaches(stamps)
-            counts[0], counts[1] = counts[0] + len(stamps), counts[1] + int(np.sum(~there))
-            good &= there
+            is_covered = series.reaches(stamps)
+            counts[0], counts[1] = counts[0] + len(stamps), counts[1] + int(np.sum(~is_covered))
+            good &= is_covered
         return block if np.all(good) else block.take(np.flatnonzero(good))
 
 

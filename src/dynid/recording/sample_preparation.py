@@ -219,21 +219,21 @@ def _velocity(recording: Recording, grid: Uniform, segments: Segments, moving: M
             and the processing steps as sentences.
     """
     names = recording.joints
-    asked = [chosen.velocity] * len(names) if isinstance(chosen.velocity, str) else list(chosen.velocity)
-    if len(asked) != len(names):
-        raise RecordingError(f"{recording.source}: option 'velocity' has {len(asked)} values, expected one or one for "
+    kinds = [chosen.velocity] * len(names) if isinstance(chosen.velocity, str) else list(chosen.velocity)
+    if len(kinds) != len(names):
+        raise RecordingError(f"{recording.source}: option 'velocity' has {len(kinds)} values, expected one or one for "
                              f"each of the {len(names)} joints")
     nothing = np.zeros(len(names), dtype=bool)
     if grid.dq is None:
-        if "measured" in asked:
+        if "measured" in kinds:
             raise RecordingError(f"{recording.source}: velocity = 'measured' was asked for, but the log has none; map "
                                  "its columns with --set 'log.velocity=[...]', or use --set "
                                  "prepare.velocity=differentiate")
         return None, nothing, None, chosen.with_changes(velocity="differentiate"), []
-    if set(asked) == {"differentiate"}:
+    if set(kinds) == {"differentiate"}:
         return None, nothing, None, chosen, ["the measured velocity is not used, as requested"]
     found = compare(grid.q, grid.dq, grid.rate, plan.cutoff, segments, moving, names)
-    use = np.array([way == "measured" or (way == "auto" and good) for way, good in zip(asked, found.good, strict=True)])
+    use = np.array([how == "measured" or (how == "auto" and good) for how, good in zip(kinds, found.good, strict=True)])
     if not np.any(use):
         return (None, use, None, chosen.with_changes(velocity="differentiate"),
                 [f"the measured velocity is not used: {found.reason}"])
@@ -242,8 +242,8 @@ def _velocity(recording: Recording, grid: Uniform, segments: Segments, moving: M
         delay = float(f"{found.delay:.6g}") if np.any(found.good & moving) else 0.0
     whose = "" if np.all(use) else f" of {', '.join(name for name, yes in zip(names, use, strict=True) if yes)}"
     words = "is used" if np.all(found.good[use]) else "is used as requested, although"
-    ways = "measured" if np.all(use) else tuple("measured" if yes else "differentiate" for yes in use)
-    decided = chosen.with_changes(velocity=ways, velocity_delay=delay)
+    sources = "measured" if np.all(use) else tuple("measured" if yes else "differentiate" for yes in use)
+    decided = chosen.with_changes(velocity=sources, velocity_delay=delay)
     return (advance(grid.dq, delay, grid.rate, segments), use, found.noise_ratio, decided,
             [f"the measured velocity{whose} {words}: {found.reason}; it was advanced by {1e3 * delay:.3g} ms"])
 

@@ -55,10 +55,10 @@ class TopicSeries:
     def at(self, stamps: Ints, part: str, joint: str) -> Array:
         """Return the values of one joint (n,), or of a vector (n, k), at other time stamps (n,), by interpolation."""
         origin, values = self.stamps[0], self.values[part, joint]
-        asked, own = (stamps - origin).astype(float), (self.stamps - origin).astype(float)
+        moments, own = (stamps - origin).astype(float), (self.stamps - origin).astype(float)
         if values.ndim == 1:
-            return np.interp(asked, own, values)
-        found = np.column_stack([np.interp(asked, own, column) for column in values.T])
+            return np.interp(moments, own, values)
+        found = np.column_stack([np.interp(moments, own, column) for column in values.T])
         return found / np.linalg.norm(found, axis=1, keepdims=True) if part == "orientation" else found
 
     def reaches(self, stamps: Ints) -> Bools:
@@ -74,12 +74,12 @@ class TopicSeries:
         """Return a note on how the topic was used, for a log with this number of rows."""
         gaps = np.diff(self.stamps)
         wide = gaps[gaps > GAP_INTERVALS * self.interval]
-        said = (f"{self.topic} has {1000000000.0 / self.interval:.4g} Hz and was interpolated at the times of the "
+        text = (f"{self.topic} has {1000000000.0 / self.interval:.4g} Hz and was interpolated at the times of the "
                 "positions") \
             if self.interval > 0 else f"{self.topic} has a single message"
         if len(wide):
-            said += f"; it has {len(wide)} gap{'s' if len(wide) > 1 else ''} of up to {1e-9 * float(wide.max()):.3g} s"
-        return said + (f"; {left_out} of {rows} rows are outside its time or in a gap and were ignored" if left_out
+            text += f"; it has {len(wide)} gap{'s' if len(wide) > 1 else ''} of up to {1e-9 * float(wide.max()):.3g} s"
+        return text + (f"; {left_out} of {rows} rows are outside its time or in a gap and were ignored" if left_out
                        else "")
 
 

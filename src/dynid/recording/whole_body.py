@@ -234,8 +234,8 @@ def _lacking_force(group: _Group) -> str:
     if every not in _FORCE_COMPONENTS or not lacking or len(lacking) == len(feet):
         return ""
     axes = ("force x", "force y", "force z", "moment x", "moment y", "moment z")
-    found = "; ".join(f"next to {min(names.values())} there is no {', '.join(axes[k] for k in gone)}"
-                      for names, gone in lacking)
+    found = "; ".join(f"next to {min(names.values())} there is no {', '.join(axes[k] for k in missing)}"
+                      for names, missing in lacking)
     return (f"forces on the feet are not used, because columns are missing: {found}; map all of them with --set "
             "'log.foot_force=[...]'")
 

@@ -101,7 +101,7 @@ def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], ab
     reduced by the share that the fit absorbs.
     """
     found, windows, slow = [], list[tuple[int, Array, Array, int]](), dict[int, tuple[Array, Array, int]]()
-    for k, (residual, keep, gone) in enumerate(zip(residuals, keeps, absorbed, strict=True)):
+    for k, (residual, keep, absorbed_part) in enumerate(zip(residuals, keeps, absorbed, strict=True)):
         x, count = np.where(keep, residual, 0.0), int(keep.sum())
         raw = _raw_autocovariance(x, count)
         if raw[0] <= 0:
@@ -111,15 +111,15 @@ def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], ab
         u = np.arange(last) / last
         parzen = np.where(u < 0.5, 1 - 6 * u ** 2 + 6 * u ** 3, 2 * (1 - u) ** 3)
         found.append((raw[:last] * parzen, PARZEN_FREEDOM * count / last, 0.0))
-        if gone is not None:
-            windows.append((k, parzen, gone, count))
+        if absorbed_part is not None:
+            windows.append((k, parzen, absorbed_part, count))
             if last > _LONG_WINDOW * limit:
-                slow[k] = x, gone[:len(x)], count
+                slow[k] = x, absorbed_part[:len(x)], count
     low = dict(zip(slow, LowFrequencyNoise.from_series([*slow.values()]), strict=True))
-    for k, parzen, gone, count in windows:
+    for k, parzen, absorbed_part, count in windows:
         shape, freedom, _ = found[k]
-        reach = min(len(shape), len(gone))
-        whole, left, part = _put_back(shape, gone[:reach] * parzen[:reach] / count, low.get(k))
+        reach = min(len(shape), len(absorbed_part))
+        whole, left, part = _put_back(shape, absorbed_part[:reach] * parzen[:reach] / count, low.get(k))
         found[k] = whole, freedom * left, part
     return found
 
@@ -158,9 +158,9 @@ def _put_back(shape: Array, absorbed: Array, low: LowFrequencyNoise | None) -> t
     low: model of noise that is slow compared with the window, a lower bound of the spectrum; None otherwise."""
     reach = _LAG_EXTENSION * len(shape)
     size = fast_length(2 * reach)
-    gone = np.clip(spectrum(absorbed, size), 0.0, MOST_ABSORBED)
-    mean = float(np.sum(gone * (1.0 - gone)) / gone.sum()) if gone.any() else 1.0
-    windowed = spectrum(shape, size) / (1.0 - gone)
+    absorbed_part = np.clip(spectrum(absorbed, size), 0.0, MOST_ABSORBED)
+    mean = float(np.sum(absorbed_part * (1.0 - absorbed_part)) / absorbed_part.sum()) if absorbed_part.any() else 1.0
+    windowed = spectrum(shape, size) / (1.0 - absorbed_part)
     found = windowed if low is None else np.maximum(windowed, low.spectrum(size))
     return irfft(found, size)[:reach], mean, float(found[0] - windowed[0])
 
@@ -201,15 +201,15 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
         power[k] = [np.sum(felt[r.keep[:, j], j] ** 2) for j in range(count)]
         if is_longest:
             rate = r.rate
-            gone: Sequence[Array | None] = [None] * count if taken is None else taken.sums()
-            estimates = _lag_window_estimates([*felt.T], [*r.keep.T], gone)
+            absorbed_part: Sequence[Array | None] = [None] * count if taken is None else taken.sums()
+            estimates = _lag_window_estimates([*felt.T], [*r.keep.T], absorbed_part)
             for j, (shape, own_freedom, own_slow) in enumerate(estimates):
                 shapes[j], freedom[j] = _sum_of_lags(shapes[j], shape), freedom[j] + own_freedom
                 slow[j] += own_slow / shape[0] if shape[0] > 0.0 else 0.0
             if rho is not None:
-                rho += residual_correlation(felt, r.keep, gone)
+                rho += residual_correlation(felt, r.keep, absorbed_part)
             for i, j in pairs:
-                found = _together(felt[:, [i, j]], r.keep[:, [i, j]], gone[i], gone[j])
+                found = _together(felt[:, [i, j]], r.keep[:, [i, j]], absorbed_part[i], absorbed_part[j])
                 between[i, j] = _sum_of_lags(between[i, j][0], found[0]), _sum_of_lags(between[i, j][1], found[1])
         del r, felt  # as large as the log itself
     total = rows.sum(axis=0)

@@ -241,9 +241,9 @@ def kept(samples: Samples, rows: range) -> Bools:
     broken = np.concatenate([np.zeros((1, whole.shape[1]), dtype=np.int64), np.cumsum(~whole, axis=0)])
     first, last = np.array(rows) - filter_.before - low, np.array(rows) + filter_.late + 1 - low
     inside = (first >= 0) & (last <= high - low)
-    gone = broken[np.clip(last, 0, high - low)] - broken[np.clip(first, 0, high - low)]
+    breaks = broken[np.clip(last, 0, high - low)] - broken[np.clip(first, 0, high - low)]
     # At the border of a segment, rows of a window are incomplete, because the motion's kernel ends earlier.
-    return np.asarray(own & inside[:, None] & (gone == 0))
+    return np.asarray(own & inside[:, None] & (breaks == 0))
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath=True)

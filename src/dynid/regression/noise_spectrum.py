@@ -85,8 +85,8 @@ class LowFrequencyNoise:
         """
         sizes = [fast_length(2 * len(residual)) for residual, *_ in series]
         return LowFrequencyNoise.from_periodograms([
-            (np.abs(rfft(residual, size)) ** 2 / count, spectrum(gone / count, size), len(residual), size)
-            for (residual, gone, count), size in zip(series, sizes, strict=True)])
+            (np.abs(rfft(residual, size)) ** 2 / count, spectrum(loss / count, size), len(residual), size)
+            for (residual, loss, count), size in zip(series, sizes, strict=True)])
 
     @staticmethod
     def from_periodograms(series: Sequence[tuple[Array, Array, int, int]]) -> list[LowFrequencyNoise]:

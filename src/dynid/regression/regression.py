@@ -103,8 +103,8 @@ class Regression:
         blocks = list(self.blocks)
         while len(blocks) > most:
             def size(k: int) -> tuple[bool, int]:
-                apart = blocks[k].spans[-1].log != blocks[k + 1].spans[0].log
-                return apart, blocks[k].rows + blocks[k + 1].rows
+                differs = blocks[k].spans[-1].log != blocks[k + 1].spans[0].log
+                return differs, blocks[k].rows + blocks[k + 1].rows
             k = min(range(len(blocks) - 1), key=size)
             blocks[k:k + 2] = [blocks[k] + blocks[k + 1]]
         return replace(self, blocks=tuple(blocks))

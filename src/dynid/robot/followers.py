@@ -219,8 +219,8 @@ def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> 
                          f"positions of its independent joints {', '.join(robot.joint_names)}",
                          "measure one joint for each independent joint, and joints that move with "
                          "these", code="joints-undetermined")
-    apart = [() if set(names) == set(robot.joint_names) else tuple(names) for names in (measured, driven)]
-    return replace(robot, measured=apart[0], driven=apart[1])
+    subsets = [() if set(names) == set(robot.joint_names) else tuple(names) for names in (measured, driven)]
+    return replace(robot, measured=subsets[0], driven=subsets[1])
 
 
 def _determines_all(robot: Robot, measured: Sequence[str]) -> bool:

@@ -114,8 +114,8 @@ def _merged(sets: Sequence[Bools]) -> list[Bools]:
     """Return sets merged until no two of them share a member."""
     found: list[Bools] = []
     for one in sets:
-        apart = [other for other in found if not np.any(other & one)]
+        disjoint = [other for other in found if not np.any(other & one)]
         joined = np.any([one, *(other for other in found if np.any(other & one))], axis=0)
-        found = [*apart, joined]
+        found = [*disjoint, joined]
     return found
 

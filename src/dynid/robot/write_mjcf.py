@@ -114,8 +114,8 @@ def _equalities(robot: Robot) -> list[str]:
         if closure.kind == "rod":
             rods += [f"    <spatial name={xml_attribute(closure.name)}>",
                      *(f"      <site site={end}/>" for end in ends), "    </spatial>"]
-            apart = _at_zero(followers.tree, closure.first) - _at_zero(followers.tree, closure.second)
-            zero = float(np.linalg.norm(apart))
+            offset = _at_zero(followers.tree, closure.first) - _at_zero(followers.tree, closure.second)
+            zero = float(np.linalg.norm(offset))
             lines.append(f'    <tendon name={xml_attribute(closure.name)} tendon1={xml_attribute(closure.name)} '
                          f'polycoef="{digits([closure.length - zero, 0.0, 0.0, 0.0, 0.0])}"/>')
             continue

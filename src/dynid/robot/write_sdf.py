@@ -62,7 +62,7 @@ def to_sdf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str,
         parent = robot.base if joint.parent == BASE else robot.body_names[joint.parent]
         own = (values or {}).get(joint.name, {})
         limits = {"lower": joint.lower, "upper": joint.upper, "effort": joint.effort, "velocity": joint.velocity}
-        said = "".join(f"<{key}>{digits(value)}</{key}>" for key, value in limits.items() if np.isfinite(value))
+        limit_tags = "".join(f"<{key}>{digits(value)}</{key}>" for key, value in limits.items() if np.isfinite(value))
         kind = "prismatic" if joint.prismatic else "revolute"
         lines += [f'    <joint name={xml_attribute(joint.name)} type="{kind}">',
                   f"      <pose>{_pose(inverse(joint.after))}</pose>",
@@ -70,7 +70,7 @@ def to_sdf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str,
                   "      <axis>", "        <xyz>0 0 1</xyz>",
                   f"        <dynamics><damping>{digits(own.get('damping', 0.0))}</damping>"
                   f"<friction>{digits(own.get('friction', 0.0))}</friction></dynamics>",
-                  f"        <limit>{said}</limit>", "      </axis>"]
+                  f"        <limit>{limit_tags}</limit>", "      </axis>"]
         if "armature" in own:
             lines += [f"      <drake:rotor_inertia>{digits(own['armature'])}</drake:rotor_inertia>",
                       "      <drake:gear_ratio>1</drake:gear_ratio>"]

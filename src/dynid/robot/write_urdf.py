@@ -248,9 +248,9 @@ def plain_urdf(robot: Robot) -> str | None:
         kind = "prismatic" if joint.prismatic else "revolute" if bounded else "continuous"
         limits = {"lower": joint.lower, "upper": joint.upper, "effort": joint.effort, "velocity": joint.velocity,
                   "acceleration": joint.acceleration}
-        said = " ".join(f'{key}="{digits(value)}"' for key, value in limits.items() if np.isfinite(value))
+        limit_text = " ".join(f'{key}="{digits(value)}"' for key, value in limits.items() if np.isfinite(value))
         lines += [f'  <joint name={xml_attribute(joint.name)} type="{kind}">',
                   f'    <origin xyz="{digits(*joint.before[:3, 3])}" rpy="{digits(*to_rpy(joint.before))}"/>',
                   f"    <parent link={xml_attribute(parent)}/>", f"    <child link={xml_attribute(body)}/>",
-                  '    <axis xyz="0 0 1"/>', *([f"    <limit {said}/>"] if said else []), "  </joint>"]
+                  '    <axis xyz="0 0 1"/>', *([f"    <limit {limit_text}/>"] if limit_text else []), "  </joint>"]
     return "\n".join([*lines, "</robot>", ""])

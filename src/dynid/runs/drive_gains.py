@@ -80,9 +80,9 @@ def pooled(gains: Sequence[DriveGains]) -> DriveGains:
     mean = np.where(has_value, (weight * np.where(known, values, 0.0)).sum(axis=0) / np.where(has_value, total, 1.0),
                     np.nan)
     # Relative scatter of the gains, scaled so that the sum of squares is the weighted variance.
-    apart = np.sqrt(weight / np.where(has_value, total, 1.0)) * np.where(known, values / mean - 1.0, 0.0)
+    scatter = np.sqrt(weight / np.where(has_value, total, 1.0)) * np.where(known, values / mean - 1.0, 0.0)
     least = np.where(has_value, std.min(axis=0) / np.where(has_value, np.abs(mean), 1.0), 0.0)
-    covariance = np.diag(least ** 2) + apart.T @ apart
+    covariance = np.diag(least ** 2) + scatter.T @ scatter
     spread = np.where(has_value, np.sqrt(np.diag(covariance)) * np.abs(mean), np.inf)
     reasons = {name: gains[0].reasons.get(name, "") or next(
         (one.reasons[name] for one in gains if name in one.reasons), "the data of the logs give no finite gain")
@@ -112,9 +112,9 @@ def with_own_gains(recording: Recording, samples: Samples, settings: RunSettings
         return samples
     own = gains_from_log(recording)
     numbers = np.array([given.get(name, np.nan) for name in own.joints], dtype=float)
-    apart = np.where(own.identified & np.isfinite(numbers), own.values / numbers - 1.0, 0.0)
-    apart = np.where(np.diag(samples.gain_covariance) > 0.0, apart, 0.0)  # zero for a joint without a gain
-    return replace(samples, gain_covariance=samples.gain_covariance + 0.5 * np.outer(apart, apart))
+    scatter = np.where(own.identified & np.isfinite(numbers), own.values / numbers - 1.0, 0.0)
+    scatter = np.where(np.diag(samples.gain_covariance) > 0.0, scatter, 0.0)  # zero for a joint without a gain
+    return replace(samples, gain_covariance=samples.gain_covariance + 0.5 * np.outer(scatter, scatter))
 
 
 def _currents(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot) -> list[Samples]:
@@ -188,8 +188,8 @@ def _contradictions(gains: Sequence[DriveGains]) -> list[Finding]:
     for k, one in enumerate(gains):
         for other in gains[k + 1:]:
             both = one.identified & other.identified
-            apart = np.abs(one.values - other.values) / np.maximum(np.hypot(one.std, other.std), 1e-300)
-            wrong = np.flatnonzero(both & (apart > _CONTRADICTION_STD))
+            scatter = np.abs(one.values - other.values) / np.maximum(np.hypot(one.std, other.std), 1e-300)
+            wrong = np.flatnonzero(both & (scatter > _CONTRADICTION_STD))
             if len(wrong):
                 names = tuple(one.joints[j] for j in wrong)
                 ratio = tuple(float(one.values[j] / other.values[j]) for j in wrong)

@@ -218,8 +218,8 @@ def _base(model: LinearModel) -> BaseParameters:
 
 def _same(one: StreamChoice, two: StreamChoice, *, exactly: bool) -> bool:
     """Return whether two choices give the same model. exactly: including data-dependent fields."""
-    alike = one.settings.model == two.settings.model and one.cutoff == two.cutoff
-    return alike and (not exactly or getattr(one.model, "learned", {}) == getattr(two.model, "learned", {}))
+    has_same_settings = one.settings.model == two.settings.model and one.cutoff == two.cutoff
+    return has_same_settings and (not exactly or getattr(one.model, "learned", {}) == getattr(two.model, "learned", {}))
 
 
 def prior_rows(source: Estimate | str, settings: RunSettings, base: BaseParameters) -> PriorLike:

@@ -328,12 +328,12 @@ def _with_prior_information(known: Regression, estimate: Estimate, noise: Array)
     If a standard error is below half of that from the logs alone, no motion is needed for that parameter.
     """
     alone = standard_errors(known.stack(1.0 / noise).r)
-    told = estimate.identified & (estimate.std > 0) & (estimate.std < 0.5 * alone)
-    if not told.any():
+    is_informed = estimate.identified & (estimate.std > 0) & (estimate.std < 0.5 * alone)
+    if not is_informed.any():
         return known
-    std = estimate.std[told]
+    std = estimate.std[is_informed]
     matrix = np.zeros((len(std), len(known.base)))
-    matrix[np.arange(len(std)), np.flatnonzero(told)] = np.sqrt(1.0 / std ** 2 - 1.0 / alone[told] ** 2)
+    matrix[np.arange(len(std)), np.flatnonzero(is_informed)] = np.sqrt(1.0 / std ** 2 - 1.0 / alone[is_informed] ** 2)
     values = matrix @ estimate.values
     if known.prior is None:
         return replace(known, prior=Prior(matrix, values, {}))

@@ -210,9 +210,9 @@ def _exchanged(one: Path, other: Path) -> bool:
 def write_manifest(folder: Path) -> None:
     """Write the manifest of the files in a folder, as those of one result."""
     files = {path.name: _facts(path) for path in sorted(folder.iterdir())}
-    said = {"dynid": __version__,
+    content = {"dynid": __version__,
             "files": {name: {"bytes": size, "sha256": digest} for name, (size, digest) in files.items()}}
-    (folder / MANIFEST).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
+    (folder / MANIFEST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _facts(path: Path) -> tuple[int, str]:

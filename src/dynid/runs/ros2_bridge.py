@@ -102,8 +102,8 @@ def play_and_record(robot: Robot, motion: str | Path, names: Ros2Names, progress
                                    "start it, or name another one with --action (see `ros2 action list`)",
                                    code="no-action-server")
         progress("approach to the first posture")
-        way = float(np.abs(planned.q[0] - tape.last_position()).max())
-        approach = max(_MIN_APPROACH, way / _APPROACH_SPEED)
+        distance = float(np.abs(planned.q[0] - tape.last_position()).max())
+        approach = max(_MIN_APPROACH, distance / _APPROACH_SPEED)
         still = np.zeros((1, robot.dof))
         _send(rclpy, node, client, robot.joint_names, np.array([approach]), (planned.q[:1], still, still))
         tape.clear()

@@ -84,11 +84,11 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, progress: ProgressCa
     progress("generating the motion")
     posture_note: tuple[str, ...] = ()
     if request.kind == "null-space":
-        way = self_motion(robot, request.frame or robot.body_names[-1], limits, posture=request.home, seed=request.seed)
+        arc = self_motion(robot, request.frame or robot.body_names[-1], limits, posture=request.home, seed=request.seed)
         if request.home is None:
-            posture_note = (f"the tool is fixed where it is at {', '.join(f'{x:.4g}' for x in way.posture)}; choose "
+            posture_note = (f"the tool is fixed where it is at {', '.join(f'{x:.4g}' for x in arc.posture)}; choose "
                             "another posture with --home",)
-        draws = [null_space_motion(way, limits, duration=request.duration, seed=request.seed + k)
+        draws = [null_space_motion(arc, limits, duration=request.duration, seed=request.seed + k)
                  for k in range(_MOTION_DRAWS)]
         progress("checking the best motion with the tool fixed")
         found = assess_best(model, draws, limits, measurement=measurement, seed=request.seed)

@@ -314,8 +314,8 @@ def sign_widths(plant: Plant, inverse_inertias: Array, step: float, speed: Array
     directions = plant.dry[:, DIRECTION:]
     mobility = np.abs(np.sum((directions @ inverse_inertias) * directions, axis=2)).max(axis=0)
     size = np.maximum(np.abs(plant.dry[:, FCP]), np.abs(plant.dry[:, FCN]))
-    alike = np.all(directions[:, None] == directions, axis=2)
-    size = np.where(alike @ (plant.dry[:, KIND] == SOFT), alike @ size, size)
+    is_equal = np.all(directions[:, None] == directions, axis=2)
+    size = np.where(is_equal @ (plant.dry[:, KIND] == SOFT), is_equal @ size, size)
     least = 1e-3 * np.maximum(np.abs(directions) @ speed, 1e-3)
     own = np.abs(np.diagonal(inverse_inertias, axis1=1, axis2=2)).max(axis=0)
     load = np.maximum(step * plant.load[:, [MOTORING, GENERATING]].max(axis=1) * torques * own,

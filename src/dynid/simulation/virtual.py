@@ -113,11 +113,11 @@ class VirtualRobot:
             late = resampled(motion.t, q, motion.t - self.skew) if self.skew else q
             q, more["motor_position"] = more.pop("q"), late
         rows = slice(None, None, self.thin)
-        behind: dict[str, Any] = {name: np.ascontiguousarray(signal[rows]) for name, signal in more.items()}
+        more_signals: dict[str, Any] = {name: np.ascontiguousarray(signal[rows]) for name, signal in more.items()}
         return Recording(motion.t[rows], np.ascontiguousarray(q[rows]), np.ascontiguousarray(tau[rows]),
                          reference=reference.q[rows].copy(), reference_velocity=reference.dq[rows].copy(),
                          joints=complete(self._links).joint_names, source=f"virtual robot, seed {seed}",
-                         notes=("; ".join(notes),), **behind)
+                         notes=("; ".join(notes),), **more_signals)
 
     @property
     def _links(self) -> LinearModel:

@@ -130,8 +130,8 @@ def _moved(robot: Robot) -> list[int]:
         if j == 0:
             first_axis, first_point = axis, point
         parallel = parallel and bool(np.linalg.norm(np.cross(axis, first_axis)) < _PARALLEL_AXES_TOLERANCE)
-        apart = np.linalg.norm(np.cross(point - first_point, first_axis))
-        collinear = collinear and parallel and bool(apart < _PARALLEL_AXES_TOLERANCE)
+        distance = np.linalg.norm(np.cross(point - first_point, first_axis))
+        collinear = collinear and parallel and bool(distance < _PARALLEL_AXES_TOLERANCE)
         numbers = [_ZZ, _MX, _MY] if parallel else [_XX, _XY, _XZ, _YZ, _ZZ, _MX, _MY]
         upright = bool(np.linalg.norm(np.cross(robot.gravity, first_axis)) < _PARALLEL_AXES_TOLERANCE * 10.0)
         if collinear and upright:

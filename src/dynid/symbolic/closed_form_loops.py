@@ -245,9 +245,9 @@ class _Search:
         n, graph = len(joints), self.graph
         if len(distances) < n:
             return False
-        apart = [self._apart(joints, one) for one in distances[-n:]]
-        centres, directions = [a for a, _ in apart], apart[0][1]
-        if any(len(apart[0][1]) != n or other != directions for _, other in apart):
+        differences = [self._apart(joints, one) for one in distances[-n:]]
+        centres, directions = [a for a, _ in differences], differences[0][1]
+        if any(len(differences[0][1]) != n or other != directions for _, other in differences):
             return False
         squares = [dot(c, c) - one.square for c, one in zip(centres, distances[-n:], strict=True)]
         rows = [[dot([x - y for x, y in zip(c, centres[0], strict=True)], d) * 2.0 for d in directions]
@@ -311,9 +311,9 @@ def explicit_loops(chain: Chain, followers: DependentJoints, postures: Array) ->
     count = postures.shape[1] - n
     z = [*graph.symbols("q", n), *graph.symbols("q_follow", count)]
     search = _Search(graph, chain, followers, postures, tree_positions(graph, followers, z))
-    ways: tuple[Callable[[], bool], ...] = (search.by_pin, search.by_distance)
+    searches: tuple[Callable[[], bool], ...] = (search.by_pin, search.by_distance)
     while len(search.found) < count:
-        if not any(way() for way in ways):
+        if not any(run() for run in searches):
             return None
     values = [search.found[k] for k in range(count)]
     return ExplicitLoops(graph, [search.position(k) for k in range(count)],

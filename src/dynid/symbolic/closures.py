@@ -79,8 +79,8 @@ def loop_motion(chain: Chain, followers: DependentJoints, postures: Array) -> Lo
     # Derivatives of the equations along the motion at constant rates, which are represented by symbols.
     held = graph.symbols("rate", len(z))
     along = Derivatives(graph, dict(zip(z, held, strict=True)))
-    told = {symbol.node: rate for symbol, rate in zip(held, moving, strict=True)}
-    slopes = [graph.rewritten([along(x) for x in row], told) for row in jacobian]
+    substituted = {symbol.node: rate for symbol, rate in zip(held, moving, strict=True)}
+    slopes = [graph.rewritten([along(x) for x in row], substituted) for row in jacobian]
     bias = solve([-dot(row, moving) for row in slopes])
     whole = [[graph.one if i == k else graph.zero for i in range(n)] + [X[i][k] for i in range(follow)]
              for k in range(n)]
@@ -123,10 +123,10 @@ def _equations(graph: Graph, chain: Chain, frames: Sequence[FramePose], closure:
     """Return the residuals of a closure, in m or direction cosines."""
     (first, pose1), (second, pose2) = attachment(chain, closure.first), attachment(chain, closure.second)
     path1, path2 = paths_apart(chain, first, second)
-    apart = [a - b for a, b in zip(carried_out(frames, path1, numbers(graph, pose1[:3, 3])),
+    difference = [a - b for a, b in zip(carried_out(frames, path1, numbers(graph, pose1[:3, 3])),
                                    carried_out(frames, path2, numbers(graph, pose2[:3, 3])), strict=True)]
     if closure.kind == "rod":
-        return [(dot(apart, apart) - closure.length ** 2) * (0.5 / closure.length)]
+        return [(dot(difference, difference) - closure.length ** 2) * (0.5 / closure.length)]
 
     def axis(path: Sequence[int], pose: Array, k: int) -> Vector:
         vector = numbers(graph, pose[:3, k])
@@ -135,7 +135,7 @@ def _equations(graph: Graph, chain: Chain, frames: Sequence[FramePose], closure:
         return vector
 
     pairs = {"point": (), "axis": ((2, 0), (2, 1)), "rigid": ((0, 1), (1, 2), (2, 0))}[closure.kind]
-    return [*apart, *(dot(axis(path1, pose1, i), axis(path2, pose2, j)) for i, j in pairs)]
+    return [*difference, *(dot(axis(path1, pose1, i), axis(path2, pose2, j)) for i, j in pairs)]
 
 
 def _without_nothing(graph: Graph, rows: Matrix, at: Mapping[str, Array]) -> Matrix:

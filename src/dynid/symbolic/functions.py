@@ -52,9 +52,9 @@ def accelerations(w: Writer, tau: Sequence[Value]) -> Vector:
         matrix = [list(row) for row in mass]
         for load in loads:
             torques = add(apply(load.inertia, found), load.bias)
-            told = {symbol.node: value for symbol, value in zip(load.symbols, torques, strict=True)}
+            substituted = {symbol.node: value for symbol, value in zip(load.symbols, torques, strict=True)}
             for i, (friction, slope) in enumerate(zip(load.friction, load.slopes, strict=True)):
-                friction, slope = w.graph.rewritten([friction, slope], told)
+                friction, slope = w.graph.rewritten([friction, slope], substituted)
                 left[i] = left[i] - friction
                 matrix[i] = [m + slope * x for m, x in zip(matrix[i], load.inertia[i], strict=True)]
         found = add(found, _solved(w, matrix, left))

@@ -159,12 +159,12 @@ class ModelLayout:
         """Return the inertial parameters of the tree's bodies (10 bodies,) that a load-dependent term uses, zero
         where those of `base` can represent them."""
         count = 10 * self.bodies
-        told = _on_tree(self.model.robot, np.asarray(term.link_numbers(self.model.robot)).reshape(-1, 1))
+        inertias = _on_tree(self.model.robot, np.asarray(term.link_numbers(self.model.robot)).reshape(-1, 1))
         first = [int(place) for place in base.independent if place < count]
         bodies = Parameters(self.numbers.items[:count])
         own = _reduced(self, self.factor[:, :count], bodies, first, kept=_handed(self, first))
         numbers = np.zeros(count)
-        numbers[own.independent] = own.matrix @ (self.chain.second_moments() @ told)[:, 0]
+        numbers[own.independent] = own.matrix @ (self.chain.second_moments() @ inertias)[:, 0]
         return numbers
 
 

@@ -124,9 +124,9 @@ class Writer:
     def weight(self) -> Vector:
         """Return the gravity torques, by first moments of composite bodies or by the recursion of torques, which is
         shorter for parallel axes."""
-        ways = (self.joints(matrices.weight(self.graph, self.plan.chain, self.frames, self.bodies)),
+        candidates = (self.joints(matrices.weight(self.graph, self.plan.chain, self.frames, self.bodies)),
                 self.rigid(self.still, self.still, weight=True))
-        return min(ways, key=lambda torques: self.graph.operations(torques).total)
+        return min(candidates, key=lambda torques: self.graph.operations(torques).total)
 
     @cached_property
     def memory(self) -> Vector:
@@ -143,11 +143,11 @@ class Writer:
 
     def loading_bodies(self, term: UnderLoad) -> list[Vector]:
         """Ten inertial parameters of each body of the tree that a load-dependent term uses."""
-        told = numbers(self.graph, self.plan.link_numbers(term, self.base))
+        inertias = numbers(self.graph, self.plan.link_numbers(term, self.base))
         for place, value in zip(self.base.independent, self.p, strict=True):
-            if place < len(told) and _equal(told[place].number, value.number):
-                told[place] = value  # so that it is the same node as in the torques of the bodies
-        return [told[10 * i:10 * i + 10] for i in range(self.plan.bodies)]
+            if place < len(inertias) and _equal(inertias[place].number, value.number):
+                inertias[place] = value  # so that it is the same node as in the torques of the bodies
+        return [inertias[10 * i:10 * i + 10] for i in range(self.plan.bodies)]
 
     def columns(self, dq: Sequence[Value], ddq: Sequence[Value], *,
                 loaded: bool = True) -> dict[tuple[int, int], Value]:

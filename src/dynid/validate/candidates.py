@@ -311,11 +311,11 @@ def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
         return ()
     found = sorted(found, key=lambda f: -f.of_own)
     order, least = [*CANDIDATES], 1.0 - found[0].of_own
-    alike = [f for f in found
+    equivalent = [f for f in found
              if f.of_own > 0.5 * found[0].of_own and least >= INDISTINGUISHABLE_RATIO * (1.0 - f.of_own)]
-    best = min((f for f in alike if least >= SAME_EXPLANATION * (1.0 - f.of_own)), default=found[0],
+    best = min((f for f in equivalent if least >= SAME_EXPLANATION * (1.0 - f.of_own)), default=found[0],
                key=lambda f: order.index(f.candidate))
-    rivals = tuple(dict.fromkeys(f.candidate for f in alike if f.candidate != best.candidate))
+    rivals = tuple(dict.fromkeys(f.candidate for f in equivalent if f.candidate != best.candidate))
     return (replace(best, rivals=rivals), *(f for f in found if f is not best))
 
 

@@ -196,10 +196,10 @@ def _on(ground: BaseParameters, estimate: Estimate) -> _Values:
         return _Values(names, matrix @ estimate.full, np.diag(carry @ estimate.covariance @ carry.T), known)
     where = {key: k for k, key in enumerate(zip(base.names, base.expressions, strict=True))}
     found = [where.get(key, -1) for key in zip(names, ground.expressions, strict=True)]
-    there = np.array(found) >= 0
+    common = np.array(found) >= 0
     own = tuple(name for name, good in zip(base.names, estimate.identified, strict=True) if good)
-    return _Values(names, np.where(there, estimate.values[found], 0.0),
-                   np.where(there, np.diag(estimate.covariance)[found], 0.0), there & estimate.identified[found], own)
+    return _Values(names, np.where(common, estimate.values[found], 0.0),
+                   np.where(common, np.diag(estimate.covariance)[found], 0.0), common & estimate.identified[found], own)
 
 
 def _in_training(ground: BaseParameters, a: _Values, b: _Values, training: Sequence[Regression | None]
@@ -210,11 +210,11 @@ def _in_training(ground: BaseParameters, a: _Values, b: _Values, training: Seque
         one.base.independent, ground.independent) and one.base.parameters.names == ground.parameters.names), None)
     if fold is None or a.own or b.own:
         return []
-    apart = b.values - a.values
+    change = b.values - a.values
     rows = np.maximum(np.array(fold.rows, dtype=float), 1.0)
-    gone = np.array([float(np.sum((one.r[:, :-1] @ apart[one.columns]) ** 2)) for one in fold.factors])
+    squares = np.array([float(np.sum((one.r[:, :-1] @ change[one.columns]) ** 2)) for one in fold.factors])
     power = np.array([one.power for one in fold.factors])
-    return [TorqueDifference("the motion of the identification", fold.joints, np.sqrt(gone / rows),
+    return [TorqueDifference("the motion of the identification", fold.joints, np.sqrt(squares / rows),
                              np.sqrt(power / rows))]
 
 
@@ -222,10 +222,10 @@ def _on_log(a: Reconstruction, b: Reconstruction) -> tuple[TorqueDifference, flo
     """Return the difference in torque of two predictions of a log, of each joint and over all joints in percent."""
     pairs = list(zip(a.series, b.series, strict=True))
     rows = np.maximum(sum(x.keep.sum(axis=0) for x, _ in pairs), 1.0)
-    gone = np.sum([np.sum(np.where(x.keep, y.predicted - x.predicted, 0.0) ** 2, axis=0) for x, y in pairs], axis=0)
+    squares = np.sum([np.sum(np.where(x.keep, y.predicted - x.predicted, 0.0) ** 2, axis=0) for x, y in pairs], axis=0)
     power = np.sum([np.sum(np.where(x.keep, x.measured, 0.0) ** 2, axis=0) for x, _ in pairs], axis=0)
-    share = finite(100.0 * np.sqrt(gone.sum() / power.sum())) if power.any() else None
-    return TorqueDifference(a.source, a.names, np.sqrt(gone / rows), np.sqrt(power / rows)), share
+    share = finite(100.0 * np.sqrt(squares.sum() / power.sum())) if power.any() else None
+    return TorqueDifference(a.source, a.names, np.sqrt(squares / rows), np.sqrt(power / rows)), share
 
 
 @dataclass(frozen=True, eq=False)

@@ -153,15 +153,15 @@ def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
     for i, name in enumerate(names):
         status: Status = ("not-excited" if not known[i] else "poorly-determined" if poor[i] else "weak" if weak[i]
                           else "identified")
-        alike = tuple(confounded.get(name, ()))
+        collinear = tuple(confounded.get(name, ()))
         remedy = remedies.get(i)
         value = float(values[i]) if known[i] else None
         found.append(ExcitedParameter(
             name, problem.base.expressions[i], status, value, finite(std[i]), float(sensitivity[i]),
             None if value is None else abs(value) * float(sensitivity[i]),
             None if value is None else finite(abs(value) * float(norms[i])),
-            float(np.clip(independent_share[i], 0.0, 1.0)), finite(doubt[i]), alike, bool(weak[i] or not known[i]),
-            remedy, _sentence(name, status, value, float(std[i]), bool(norms[i] > 0), alike, remedy)))
+            float(np.clip(independent_share[i], 0.0, 1.0)), finite(doubt[i]), collinear, bool(weak[i] or not known[i]),
+            remedy, _sentence(name, status, value, float(std[i]), bool(norms[i] > 0), collinear, remedy)))
     return DataExcitation(tuple(found), motions)
 
 
@@ -214,9 +214,9 @@ def _sizes(problem: Problem, values: Array, known: Bools, std: Array) -> Array:
     size = np.where(known, np.abs(values), 0.0)
     kinds = np.array([problem.base.units[i] + ("+" if problem.model.parameters.items[c].body else "")
                       for i, c in enumerate(problem.base.independent)])
-    sure = known & (std < _WEAK_RELATIVE_STD * np.abs(values))
+    is_certain = known & (std < _WEAK_RELATIVE_STD * np.abs(values))
     for kind in distinct(kinds):
-        typical = np.abs(values[sure & (kinds == kind)])
+        typical = np.abs(values[is_certain & (kinds == kind)])
         if len(typical):
             own = kinds == kind
             size[own] = np.maximum(size[own], _SMALL_PARAMETER * float(median(typical)))
@@ -303,18 +303,18 @@ def _advice(joints: tuple[int, ...], kind: Kind, motions: Sequence[JointMotion],
     return motion.advice(kind)
 
 
-def _sentence(name: str, status: Status, value: float | None, std: float, seen: bool, alike: tuple[str, ...],
+def _sentence(name: str, status: Status, value: float | None, std: float, seen: bool, collinear: tuple[str, ...],
               remedy: Remedy | None) -> str:
     if status == "identified":
         return ""
-    seldom = status in ("weak", "poorly-determined") and not alike
+    seldom = status in ("weak", "poorly-determined") and not collinear
     help_ = remedy.advice.text if remedy else LONGER_LOG if seldom else ""
     before = ": "
     if seldom:
         why = (f"is {'poorly determined' if status == 'poorly-determined' else 'weakly excited'}, "
                f"{0.0 if value is None else value:.3g} +- {std:.2g}")
-    elif alike:
-        why = f"cannot be distinguished from {listed(alike, 3)}"
+    elif collinear:
+        why = f"cannot be distinguished from {listed(collinear, 3)}"
     elif seen:
         why = "is not excited"
     else:

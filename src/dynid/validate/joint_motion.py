@@ -112,9 +112,9 @@ class JointMotion:
         if not self.room(kind):
             return self._at_its_limit(kind)
         if kind not in reached:
-            ways = {"wider": "wider", "faster": "faster", "harder": "with more acceleration"}
-            free = [name for name in ways if self.room(name)]
-            return Note("move-more", f"move {who} {listed([ways[name] for name in free])}; it used "
+            labels = {"wider": "wider", "faster": "faster", "harder": "with more acceleration"}
+            free = [name for name in labels if self.room(name)]
+            return Note("move-more", f"move {who} {listed([labels[name] for name in free])}; it used "
                                      f"{listed([words[name] for name in free])}",
                         {name: used for name, (used, _, _) in reached.items()})
         code, text = {"wider": ("move-wider", "move through a wider range, it used"),

@@ -146,8 +146,8 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     bodies = own.body_numbers(values)
     if start is None:
         postures = random_postures(own.robot, _FALL_POSTURES, seed)
-        pull = np.linalg.norm(dynamics.gravity(own.robot, bodies, postures), axis=1)
-        posture = postures[int(np.argmax(pull))]
+        gravity_torque = np.linalg.norm(dynamics.gravity(own.robot, bodies, postures), axis=1)
+        posture = postures[int(np.argmax(gravity_torque))]
     else:
         posture = np.asarray(start, dtype=float)
         if posture.shape != (own.dof,) or not np.isfinite(posture).all():

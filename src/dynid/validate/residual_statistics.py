@@ -141,20 +141,20 @@ class JointTests:
     @property
     def notes(self) -> tuple[Note, ...]:
         """Sentences on the residual, starting with its probable cause."""
-        who, said = joint_label(self.joint), []
+        who, remarks = joint_label(self.joint), []
         cause = self.explained_by
         if cause is not None:
-            said.append(Note(f"residual-follows-{cause.candidate}", sentence(
+            remarks.append(Note(f"residual-follows-{cause.candidate}", sentence(
                 f"{who}'s residual {cause.seen}: {cause.hint} ({100 * cause.share:.0f} % of the residual, RMS "
                 f"{cause.torque:.2g}{' ' * bool(self.unit)}{self.unit})")))
         if self.whiteness is not None and self.whiteness.autocorrelated:
-            said.append(Note("residual-autocorrelated", sentence(
+            remarks.append(Note("residual-autocorrelated", sentence(
                 f"{who}'s residual is autocorrelated: {100 * self.whiteness.predictable:.0f} % of it can be "
                 "predicted from its past")))
         if self.normality is not None and self.normality.shape != "normal":
-            said.append(Note(f"residual-{self.normality.shape}",
+            remarks.append(Note(f"residual-{self.normality.shape}",
                              sentence(f"{who}'s residual has {self.normality.hint}")))
-        return tuple(said)
+        return tuple(remarks)
 
     @output_fields(own_fields=True, follows=list[CandidateFit], notes=list[Note])
     def to_dict(self) -> dict[str, Any]:
@@ -292,8 +292,8 @@ def whiteness(series: Sequence[Residuals], j: int, step: int) -> Whiteness | Non
     # Yule-Walker; a small addition at lag zero keeps the system solvable for a nearly constant residual.
     diagonal = past[:order].copy()
     diagonal[0] += 1e-6
-    apart = np.abs(np.subtract.outer(np.arange(order), np.arange(order)))
-    predictable = float(np.clip(np.linalg.solve(diagonal[apart], past[1:]) @ past[1:], 0.0, 1.0))
+    lag = np.abs(np.subtract.outer(np.arange(order), np.arange(order)))
+    predictable = float(np.clip(np.linalg.solve(diagonal[lag], past[1:]) @ past[1:], 0.0, 1.0))
     part = max(series, key=lambda p: int(p.keep[:, j].sum()))
     own = _residual(part, j)
     c = autocovariance(own - own[part.keep[:, j]].mean(), part.keep[:, j])

@@ -97,12 +97,12 @@ def tracking_errors(recordings: Sequence[Recording]) -> tuple[Tracking, ...]:
 
 
 def _tracking(log: Recording) -> Tracking:
-    asked = log.reference
-    assert asked is not None
-    speed = np.gradient(asked, log.t, axis=0) if log.reference_velocity is None else log.reference_velocity
+    command = log.reference
+    assert command is not None
+    speed = np.gradient(command, log.t, axis=0) if log.reference_velocity is None else log.reference_velocity
     torque = None if log.target_torque is None else log.target_torque - log.tau
-    return Tracking(log.source, log.joints or numbered_joints(log.dof), log.t, asked - log.q, speed,
-                    _rms(asked - asked.mean(axis=0)), _rms(log.tau), torque, log.external_torque)
+    return Tracking(log.source, log.joints or numbered_joints(log.dof), log.t, command - log.q, speed,
+                    _rms(command - command.mean(axis=0)), _rms(log.tau), torque, log.external_torque)
 
 
 def _rms(x: Array) -> Array:

@@ -129,8 +129,8 @@ def _worths(wide: Model, mixing: Array, left_out: ColumnsLeftOut, place: dict[in
         with_ = np.array([one.loss(np.isin(every, mine)) for one in problems])
         for kind, columns in own:
             kept = np.setdiff1d(mine, columns)
-            beside = mixing[:, np.concatenate([certain, kept])]
-            instead = [k for k in plain if not _spanned(mixing[:, [k]], beside)]
+            other_columns = mixing[:, np.concatenate([certain, kept])]
+            instead = [k for k in plain if not _spanned(mixing[:, [k]], other_columns)]
             without = np.array([one.loss(np.isin(every, [*kept, *instead])) for one in problems])
             yield FrictionWorth(wide.robot.joint_names[j], term_worth(left_out, j, kind, without, with_),
                                 tuple(names[k] for k in columns))

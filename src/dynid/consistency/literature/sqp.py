@@ -37,9 +37,9 @@ def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
     size = np.sqrt(max(stacked.rest, 1e-12))
     matrix, rho = stacked.r @ base.matrix, stacked.rho
     if prior is not None:
-        told = np.flatnonzero(np.isfinite(prior[0]))
-        matrix = np.vstack([matrix, base.matrix[told] / prior[1]])
-        rho = np.concatenate([rho, prior[0][told] / prior[1]])
+        given = np.flatnonzero(np.isfinite(prior[0]))
+        matrix = np.vstack([matrix, base.matrix[given] / prior[1]])
+        rho = np.concatenate([rho, prior[0][given] / prior[1]])
     matrix, rho = matrix * scale / size, rho / size
     normal, right = matrix.T @ matrix, matrix.T @ rho
     places, unit = consistency.places, np.where(np.arange(consistency.basis.shape[1]) < 3, LENGTH, 1.0)

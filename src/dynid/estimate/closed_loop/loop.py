@@ -189,10 +189,10 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
     omega = min(2.0 * np.pi * DEFAULT_BANDWIDTH, _SHARE_OF_RATE * min(part.rate for part in parts))
     assumed = Poles(np.full(dof, omega)) if given is None else None
     law = control_law(given or assumed)
-    logs, said = log_references(parts, problem.recordings, law)
-    notes = [*said] if assumed is None else [
+    logs, remarks = log_references(parts, problem.recordings, law)
+    notes = [*remarks] if assumed is None else [
         Note("controller-assumed", f"no controller was given: a closed loop with both poles at {omega:.3g} rad/s is "
-             "simulated", {"poles": omega}), *said]
+             "simulated", {"poles": omega}), *remarks]
     gains, inertia = law.gains(dof), None
     if gains is not None:
         if any(log.from_positions for log in logs):
@@ -267,8 +267,8 @@ def _miss(gains: Law, logs: Sequence[Log], joint: int, log_inertia: float) -> fl
     above, below = [kd * gains.follow[joint], kp, *integral], [np.exp(log_inertia), kd, kp, *integral]
     for log in logs:
         y = loop_response(above, below, log.reference.q[:, joint], log.reference.rate)
-        there = np.interp(log.samples.t, log.reference.t, y)
-        total += float(np.sum((there - log.samples.q[:, joint]) ** 2))
+        simulated = np.interp(log.samples.t, log.reference.t, y)
+        total += float(np.sum((simulated - log.samples.q[:, joint]) ** 2))
     return total
 
 
@@ -339,9 +339,9 @@ def tracking(logs: Sequence[Log], motions: Sequence[Simulation]) -> float:
     """Return the RMS distance between simulated and measured positions, in percent of the measured motion."""
     miss = size = 0.0
     for log, motion in zip(logs, motions, strict=True):
-        there = at_samples(log.samples, motion).q
+        simulated = at_samples(log.samples, motion).q
         moved = log.samples.q - log.samples.q.mean(axis=0)
-        miss, size = miss + float(np.sum((there - log.samples.q) ** 2)), size + float(np.sum(moved ** 2))
+        miss, size = miss + float(np.sum((simulated - log.samples.q) ** 2)), size + float(np.sum(moved ** 2))
     return 100.0 * float(np.sqrt(miss / size)) if size > 0 else 0.0
 
 

@@ -224,8 +224,8 @@ def _other_scales(estimate: Estimate, theta: Array, std: Array) -> Array:
     items = estimate.base.parameters.items
     scales = np.ones(len(items))
     for k, item in enumerate(items):
-        alike = [abs(theta[i]) for i, one in enumerate(items) if one.symbol == item.symbol]
-        scales[k] = max(abs(theta[k]), float(np.mean(alike))) or _OTHER_SCALE
+        same_kind = [abs(theta[i]) for i, one in enumerate(items) if one.symbol == item.symbol]
+        scales[k] = max(abs(theta[k]), float(np.mean(same_kind))) or _OTHER_SCALE
     alone = np.count_nonzero(estimate.base.matrix, axis=1)[estimate.identified] == 1
     scales[estimate.base.independent[estimate.identified][alone]] = std[alone]
     return scales
@@ -272,11 +272,11 @@ class TorqueSpread:
     def sentence(self) -> str:
         """Sentence that compares the torque spread of the draws with the stated one."""
         low, high = float(self.ratio.min()), float(self.ratio.max())
-        said = f"The torques of the draws scatter by {low:.2f} to {high:.2f} times the stated standard error"
+        text = f"The torques of the draws scatter by {low:.2f} to {high:.2f} times the stated standard error"
         if self.matches:
-            return said + f" of each joint: within {100 * SPREAD_TOLERANCE:g} %."
+            return text + f" of each joint: within {100 * SPREAD_TOLERANCE:g} %."
         worst = self.joints[int(np.argmax(np.abs(self.ratio - 1.0)))]
-        return said + (f", which is outside {100 * SPREAD_TOLERANCE:g} % (worst: {worst}). Physical "
+        return text + (f", which is outside {100 * SPREAD_TOLERANCE:g} % (worst: {worst}). Physical "
                        "consistency restricts the draws there; more excitation makes the posterior narrower.")
 
 

@@ -160,11 +160,11 @@ class Stream:
     def _of_kept(self) -> Estimate:
         """Return the estimate of method `mrls`; parameters at their initial values have infinite standard errors."""
         self._need_samples()
-        judged = self.assessment()
+        assessed = self.assessment()
         found = result.recursive_estimate(self.recursion, "mrls")
-        kept = judged.status == result.IDENTIFIED
-        facts = {"status": judged.status.tolist(), "rank": int(kept.sum())}
-        found = self._with_values(found, judged.values)
+        kept = assessed.status == result.IDENTIFIED
+        facts = {"status": assessed.status.tolist(), "rank": int(kept.sum())}
+        found = self._with_values(found, assessed.values)
         return replace(found, identified=kept, diagnostics=found.diagnostics.with_facts(facts))
 
     def _need_samples(self) -> None:

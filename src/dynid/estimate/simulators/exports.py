@@ -315,8 +315,8 @@ def mujoco_actuator(joint: SimulatedJoint) -> str | None:
 
 
 def _element(tag: str, name: str, values: dict[str, float | int | tuple[float, float]]) -> str:
-    said = " ".join(f'{key}="{_text(value)}"' for key, value in values.items())
-    return f"<{tag} name={name} joint={name} {said}/>"
+    attributes = " ".join(f'{key}="{_text(value)}"' for key, value in values.items())
+    return f"<{tag} name={name} joint={name} {attributes}/>"
 
 
 def _text(value: float | int | tuple[float, float]) -> str:

@@ -213,8 +213,8 @@ def _distances(space: Workspace, t: Array, begins: Bools, q: Array) -> Iterator[
         ends, _ = space.ends(q[rows])
         slack, _ = space.slack_of_ends(ends)
         if len(slack) > 1:
-            way = np.linalg.norm(np.diff(ends, axis=0), axis=-1).max(axis=2) * 1.001  # arcs exceed chords
-            relative = np.hstack([way[:, space.pairs[:, 0]] + way[:, space.pairs[:, 1]], way[:, space.sides[:, 1]]])
+            path = np.linalg.norm(np.diff(ends, axis=0), axis=-1).max(axis=2) * 1.001  # arcs exceed chords
+            relative = np.hstack([path[:, space.pairs[:, 0]] + path[:, space.pairs[:, 1]], path[:, space.sides[:, 1]]])
             between = 0.5 * (slack[1:] + slack[:-1] - relative)
             between[begins[rows][1:]] = np.inf
             slack = np.vstack([slack[:1], np.minimum(slack[1:], between)])

@@ -141,11 +141,11 @@ class Workspace:
             one, two = ends[k, p[k]], ends[k, r[k]]
             x[k] = one[:, 0] + share[:, :1] * (one[:, 1] - one[:, 0])
             y[k] = two[:, 0] + share[:, 1:] * (two[:, 1] - two[:, 0])
-            apart = x[k] - y[k]
-            size = np.linalg.norm(apart, axis=1, keepdims=True)
+            difference = x[k] - y[k]
+            size = np.linalg.norm(difference, axis=1, keepdims=True)
             # For crossing segments the direction is the line between their midpoints.
-            apart = np.where(size < 1e-9, one.mean(axis=1) - two.mean(axis=1), apart)
-            normal[k] = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-9)
+            difference = np.where(size < 1e-9, one.mean(axis=1) - two.mean(axis=1), difference)
+            normal[k] = difference / np.maximum(np.linalg.norm(difference, axis=1, keepdims=True), 1e-9)
         if not touching.all():
             k, side = rows[~touching], self.sides[columns[~touching] - count]
             normal[k] = np.array([self.planes[w].normal for w in side[:, 0]])

@@ -142,8 +142,8 @@ def _conflict(problem: MotionProblem, j: int) -> str:
         limits.velocity, limits.acceleration, limits.jerk)))
     which = " and ".join(f"{_LIMITED_SIGNALS[s]} limit {values[s]}" for s in excluding)
     ends = (("from", limits.start), ("to", limits.end))
-    way = " ".join(f"{what} {posture[j]:g}" for what, posture in ends if posture is not None)
-    return (f"no {family.kind} motion takes joint '{limits.names[j]}' {way} in {family.duration:g} s within its "
+    postures = " ".join(f"{what} {posture[j]:g}" for what, posture in ends if posture is not None)
+    return (f"no {family.kind} motion takes joint '{limits.names[j]}' {postures} in {family.duration:g} s within its "
             f"{which}: allow more time, more coefficients or wider limits")
 
 

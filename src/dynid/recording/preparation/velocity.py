@@ -133,9 +133,9 @@ def _verdict(scale: Array, rest: Array, noise: Array, own: Array, delay: Array, 
         return good, float(median(delay[moving])), "; ".join(why)
     late = float(median(delay[good]))
     quieter = 1 / max(float(median(louder[good])), 1e-12)
-    said = (f"scale within {100 * np.max(np.abs(scale[good] - 1.0)):.2g} %, {1e3 * late:.3g} ms late, {quieter:.2g} "
+    text = (f"scale within {100 * np.max(np.abs(scale[good] - 1.0)):.2g} %, {1e3 * late:.3g} ms late, {quieter:.2g} "
             f"times less noise than the differentiated position")
-    return good | ~moving, late, "; ".join([said, *why])
+    return good | ~moving, late, "; ".join([text, *why])
 
 
 def advance(x: Array, delay: float, rate: float, segments: Segments) -> Array:

@@ -114,11 +114,11 @@ def _read_as(chosen: LogSettings, settings: RunSettings, robot: Robot) -> dict[s
     try:
         used = layout.mapping
         preset = None if used.preset is None else find_preset(used.preset)
-        told = set() if preset is None else set(preset.settings)
+        preset_keys = set() if preset is None else set(preset.settings)
         named = {*settings.log, *chosen.own}
 
         def origin(key: str) -> str:
-            return "given" if key in named else "preset" if key in told else "guessed"
+            return "given" if key in named else "preset" if key in preset_keys else "guessed"
 
         shown = {key: {"value": _signal_columns(layout, key), "from": origin(key)} for key in ("time", *SIGNALS)
                  if key in layout.columns and not (key == "torque" and used.current is not None)}

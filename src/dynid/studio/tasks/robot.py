@@ -147,8 +147,8 @@ class _MeshPlaces:
 
     def __init__(self, source: str, bounds: Confinement) -> None:
         own = (bounds.folder / source).resolve()
-        beside = [own.parent, *([own.parent.parent] if (own.parent.parent / "meshes").is_dir() else [])]
-        self._folders = [bounds.files, *(beside if own in bounds.trusted else [])]
+        mesh_folders = [own.parent, *([own.parent.parent] if (own.parent.parent / "meshes").is_dir() else [])]
+        self._folders = [bounds.files, *(mesh_folders if own in bounds.trusted else [])]
         self._opened: list[MeshFiles] | None = None
 
     def find(self, name: str) -> Path | None:

@@ -79,13 +79,13 @@ class _Misfits:
         each = [TorqueEquations(with_gravity(model, corner), logs, base) for corner in corners]
         for equations in each[1:]:  # the same columns, whose search evaluates the regressor
             vars(equations)["layout"] = replace(each[0].layout, model=equations.model)
-        apart = np.linalg.inv(np.column_stack([np.ones(4), corners]))  # from torques at the corners to (0, x, y, z)
+        inverse = np.linalg.inv(np.column_stack([np.ones(4), corners]))  # from torques at the corners to (0, x, y, z)
         columns, b = each[0].layout.columns, len(base)
         own = [np.zeros((4, len(c) + 1, 4, len(c) + 1)) for c in columns]
         rows = np.zeros(len(own))
         for piece in each[0].pieces():
             parts = [equations.rows(piece) for equations in each]
-            entries = np.tensordot(apart, [part.entries for part in parts], axes=1)
+            entries = np.tensordot(inverse, [part.entries for part in parts], axes=1)
             for j in range(len(own)):
                 use = parts[0].keep[:, j]
                 own[j] += _normal(entries[:, parts[0].layout.joint(j)][:, :, use])
@@ -150,11 +150,11 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     given = next(value for value, k in tried if k == 0)
     opposite = left(-direction)
     exists = {}
-    alike = min(opposite, misfit) > max(opposite, misfit) / GRAVITY_MISFIT_RATIO and misfit <= worth * given
-    agreement = _nominal_agreement(problem, data, size * direction) if alike else 0.0
+    is_ambiguous = min(opposite, misfit) > max(opposite, misfit) / GRAVITY_MISFIT_RATIO and misfit <= worth * given
+    agreement = _nominal_agreement(problem, data, size * direction) if is_ambiguous else 0.0
     if agreement < -_NOMINAL_DECIDES:
         direction, misfit = -direction, opposite
-    elif alike and agreement < _NOMINAL_DECIDES:
+    elif is_ambiguous and agreement < _NOMINAL_DECIDES:
         exists = {sign: _exists(problem, data, sign * size * direction) for sign in (1.0, -1.0)}
         if exists[-1.0] is not None and (exists[1.0] is None or exists[-1.0] < exists[1.0] / GRAVITY_MISFIT_RATIO):
             direction, misfit = -direction, opposite

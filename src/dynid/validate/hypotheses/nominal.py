@@ -168,17 +168,17 @@ def chance_of_last(sheet: Sheet) -> float:
     x, y, rows = factor[:, :-1], factor[:, -1], max(len(sheet.tau) - count, 1)
     noise = least = float(y @ y) / rows
     last = others = FILE_ERROR ** 2
-    freedom = np.zeros(len(body))
+    degrees_of_freedom = np.zeros(len(body))
     for _ in range(_VARIANCE_ITERATIONS):
         variance = np.where(is_last, last, others)
         solved = np.linalg.solve((x * variance) @ x.T + noise * np.eye(len(y)), factor)
-        change, freedom = variance * (x.T @ solved[:, -1]), variance * np.sum(x * solved[:, :-1], axis=0)
+        change, degrees_of_freedom = variance * (x.T @ solved[:, -1]), variance * np.sum(x * solved[:, :-1], axis=0)
         rest = y - x @ change
-        noise = max(float(rest @ rest) / max(rows - freedom.sum(), 1.0), 1e-6 * least)
-        last = float(np.sum(change[is_last] ** 2)) / max(float(freedom[is_last].sum()), 1e-12)
+        noise = max(float(rest @ rest) / max(rows - degrees_of_freedom.sum(), 1.0), 1e-6 * least)
+        last = float(np.sum(change[is_last] ** 2)) / max(float(degrees_of_freedom[is_last].sum()), 1e-12)
         others = (float(np.sum(change[~is_last] ** 2)) + _FILE_ERROR_FREEDOM * FILE_ERROR ** 2) / (
-            float(freedom[~is_last].sum()) + _FILE_ERROR_FREEDOM)
-    own = np.append(np.bincount(body[~is_last], freedom[~is_last]), _FILE_ERROR_FREEDOM)
+            float(degrees_of_freedom[~is_last].sum()) + _FILE_ERROR_FREEDOM)
+    own = np.append(np.bincount(body[~is_last], degrees_of_freedom[~is_last]), _FILE_ERROR_FREEDOM)
     return float(fdtrc(1.0, own.sum() ** 2 / np.sum(own ** 2), last / others))
 
 

@@ -80,7 +80,7 @@ def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...]) -> C
     here, there = problem.regression, fold_logs(problem.model, other, problem.base, problem.threads)
     noise = np.maximum(try_out(here).noise(), try_out(there).noise())
     alone = [_Stack.from_folds([one], noise) for one in (here, there)]
-    apart, both = sum(stack.left() for stack in alone), _Stack.from_folds([here, there], noise)
+    separate, both = sum(stack.left() for stack in alone), _Stack.from_folds([here, there], noise)
     together = both.left()
     power = sum(factor.power for factor in there.factors)
 
@@ -88,16 +88,16 @@ def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...]) -> C
         return 100.0 * float(np.sqrt(there.misfits(values).sum() / max(power, 1e-300)))
 
     errors = (error(beta), error(both.solve()), error(alone[1].solve()))
-    excess = together / max(apart, 1e-300) - 1.0
+    excess = together / max(separate, 1e-300) - 1.0
     if excess < max(SAME_MACHINE_EXCESS, largest_excess((here, there), noise)):
         weighted = (np.sum(there.misfits(beta) / noise ** 2), np.sum(there.misfits(both.solve()) / noise ** 2))
         return Changed("overfit" if weighted[0] > OVERFIT_RATIO * weighted[1] else "noise", {}, errors, excess)
     gains = [both.scaled(j) for j in range(here.dof)]
     j, friction = int(np.argmin([left for left, _ in gains])), _friction(problem)
     left = {"gain": gains[j][0], "friction": both.left(friction), "load": both.left(_last_body(problem))}
-    explained = {name: 1.0 - (value - apart) / (together - apart) for name, value in left.items()}
+    explained = {name: 1.0 - (value - separate) / (together - separate) for name, value in left.items()}
     explained["load"] = _adjusted_load(problem, explained["load"])
-    left_by = {name: value / max(apart, 1e-300) - 1.0 for name, value in left.items()}
+    left_by = {name: value / max(separate, 1e-300) - 1.0 for name, value in left.items()}
     honest = largest_excess((here, there), noise, friction)
     simple: tuple[Change, ...] = ("gain", "friction", "load")
     what = max(simple, key=lambda name: explained[name])
@@ -150,8 +150,8 @@ def largest_excess(folds: Sequence[Regression], noise: Array, free: Array | None
 
 def excess_between(parts: Sequence[Regression], noise: Array, free: Array | None = None) -> float:
     """Return the relative increase of the residual with one set of parameters over that with one set per part."""
-    apart = sum(_Stack.from_folds([part], noise).left() for part in parts)
-    return _Stack.from_folds(list(parts), noise).left(free) / max(apart, 1e-300) - 1.0
+    separate = sum(_Stack.from_folds([part], noise).left() for part in parts)
+    return _Stack.from_folds(list(parts), noise).left(free) / max(separate, 1e-300) - 1.0
 
 
 @dataclass(frozen=True, eq=False)

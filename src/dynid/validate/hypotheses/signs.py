@@ -72,9 +72,9 @@ def own_evidence(r: Array, rows: int, inflation: float) -> Array:
     value = vt[good].T @ ((u[:, good].T @ r[:-1, -1]) / s[good])
     noise = abs(r[-1, -1]) / np.sqrt(max(rows - len(s), 1)) * inflation
     deviation = noise * np.sqrt(np.sum((vt[good] / s[good, None]) ** 2, axis=0))
-    told = np.sum(vt[~good] ** 2, axis=0) < 1e-6
+    is_determined = np.sum(vt[~good] ** 2, axis=0) < 1e-6
     floor = 1e-9 * float(np.max(np.abs(value), initial=0.0))
-    return np.where(told & (size > 0), value / np.maximum(deviation, floor + 1e-300), 0.0)
+    return np.where(is_determined & (size > 0), value / np.maximum(deviation, floor + 1e-300), 0.0)
 
 
 def swapped_torques(rows: SampledRows) -> Ints | None:

@@ -142,13 +142,13 @@ def posterior_weights(scores: Sequence[Array]) -> list[float]:
     best = min(logs, key=lambda one: float(one.mean()))
     odds = []
     for one in logs:
-        behind = one - best
-        count = len(behind)
-        spread = float(behind.std(ddof=1)) / math.sqrt(count) if count > 1 else 0.0
+        excess = one - best
+        count = len(excess)
+        spread = float(excess.std(ddof=1)) / math.sqrt(count) if count > 1 else 0.0
         if one is best:
             odds.append(1.0)
             continue
-        t = float(behind.mean()) / max(spread, 1e-9)
+        t = float(excess.mean()) / max(spread, 1e-9)
         # Normal quantile of Student's t with count - 1 degrees of freedom (Wallace).
         z = math.sqrt(max(count - 1, 1) * math.log1p(t * t / max(count - 1, 1)))
         chance = 0.5 * math.erfc(z / math.sqrt(2.0))
@@ -174,9 +174,9 @@ def contradiction(trial: Trial) -> tuple[float, float]:
             scale, beta = np.where(size > 0, size, 1.0), np.zeros(len(regression.base))
             beta[factor.columns] = least_squares(factor.r[:, :-1] / scale, factor.r[:, -1], _MIN_DIRECTION) / scale
             alone[b, j] = own.misfit(beta)
-    together, apart = block_scores(trial, noise), np.sum(alone / noise ** 2, axis=1)
-    ratio = np.log(np.maximum(together, 1e-300)) - np.log(np.maximum(apart, 1e-300))
-    return float(np.exp(ratio.mean())), posterior_weights([together, apart])[0]
+    together, separate = block_scores(trial, noise), np.sum(alone / noise ** 2, axis=1)
+    ratio = np.log(np.maximum(together, 1e-300)) - np.log(np.maximum(separate, 1e-300))
+    return float(np.exp(ratio.mean())), posterior_weights([together, separate])[0]
 
 
 def own_score(trial: Trial, noise: Array) -> float:

@@ -133,30 +133,30 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
         before, own = score(null, noise), own_score(null, noise)
     simple = np.asarray(clues.followed, dtype=float)
     terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
-    judged: list[_Judged] = []
+    compared: list[_Judged] = []
     material, share = set[int](), SECOND_MATERIAL if clues.second else MATERIAL
     for one in (*([] if scales is None else [_scaled(scales, dof)]), *(one for _, one in likely)):
         trial = changed_trial(problem, logs, one, noise, is_coarse=is_coarse)
-        judged.append(_Judged(score(trial, noise, one.torque), one, block_scores(trial, noise, one.torque),
+        compared.append(_Judged(score(trial, noise, one.torque), one, block_scores(trial, noise, one.torque),
                               mean_score(trial, noise, one.torque)))
-        if judged[-1].misfit <= share * min(before, terms) and _matters(null, trial, one, noise, logs):
+        if compared[-1].misfit <= share * min(before, terms) and _matters(null, trial, one, noise, logs):
             material.add(id(one))
         elif one.cause not in SCALE_CAUSES:
             break  # hypotheses that explain less on the screening rows are not tested
-    judged.sort(key=lambda one: one.misfit)
+    compared.sort(key=lambda one: one.misfit)
     joints = problem.regression.joints
-    weights = posterior_weights([one.blocks for one in judged] + [block_scores(null, noise)])
+    weights = posterior_weights([one.blocks for one in compared] + [block_scores(null, noise)])
     weighed = tuple(Weighed(one.hypothesis.cause, tuple(joints[j] for j in one.hypothesis.joints),
                             one.hypothesis.values, one.misfit, before, weight)
-                    for one, weight in zip(judged, weights, strict=False))
-    least, best = (judged[0].misfit, judged[0].hypothesis) if judged else (np.inf, Hypothesis(""))
+                    for one, weight in zip(compared, weights, strict=False))
+    least, best = (compared[0].misfit, compared[0].hypothesis) if compared else (np.inf, Hypothesis(""))
     # Scales have passed their own thresholds. Nothing is reported if the unchanged data may be right.
     is_likely = (weights[-1] < RIVAL_WEIGHT and least < REMAINING_MISFIT * own
-                 and _explains(before, least, own) and _explains(mean_score(null, noise), judged[0].mean, own)
+                 and _explains(before, least, own) and _explains(mean_score(null, noise), compared[0].mean, own)
                  and (before > own or best.cause not in SCALE_CAUSES)
                  and not (best.cause == BACKLASH_CAUSE and is_presliding(problem, logs, noise, best)))
     if is_likely and (id(best) in material or (best.cause in SCALE_CAUSES and least < min(before, terms))):
-        rivals = tuple((one.hypothesis, weight) for one, weight in zip(judged[1:], weights[1:], strict=False)
+        rivals = tuple((one.hypothesis, weight) for one, weight in zip(compared[1:], weights[1:], strict=False)
                        if weight > RIVAL_WEIGHT and one.hypothesis.cause != best.cause)
         return Balance(best, rivals, weighed, gravity)
     gap = _gap(problem, logs, noise, null, clues) if before < REMAINING_MISFIT * own else None

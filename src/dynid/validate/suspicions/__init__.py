@@ -46,13 +46,13 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     priced, free = unconstrained_case(case)
     cause = accepted(explained(free.plain), free)
     fit = [] if cause.done else _look("fit", cause.case)
-    said = {finding.code for finding in (*found, *cause.findings)} - _NO_FAULT_OF_DATA
-    if said:  # consequences of a fault are not separate causes
-        fit = [finding for finding in fit if finding.code not in said | _LEFT_BEHIND
+    reported = {finding.code for finding in (*found, *cause.findings)} - _NO_FAULT_OF_DATA
+    if reported:  # consequences of a fault are not separate causes
+        fit = [finding for finding in fit if finding.code not in reported | _LEFT_BEHIND
                and not (finding.code.startswith(_FOLLOWED_PREFIX)
-                        and (_FEW_ROWS in said or _little(cause.case, finding)))]
+                        and (_FEW_ROWS in reported or _little(cause.case, finding)))]
     transfer = _look("transfer", case)
-    explains = said or any(finding.code.startswith(_FOLLOWED_PREFIX) or finding.code in _EXPLAINS_CUTOFF
+    explains = reported or any(finding.code.startswith(_FOLLOWED_PREFIX) or finding.code in _EXPLAINS_CUTOFF
                            for finding in (*fit, *transfer))
     if explains and (_most(case, cause.case) or not cutoff.predictions_depend(case)):
         # Faults and unmodelled effects are filtered differently at another cut-off, which changes the parameters.

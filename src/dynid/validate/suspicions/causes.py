@@ -126,8 +126,8 @@ def _load_step(state: Explained) -> Explained:
                                                    "explained": found.explained})
 
     def change(model: Any, logs: Any) -> Any:
-        before, behind = (int(np.searchsorted(logs[0].t, x)) for x in (found.start, found.stop))
-        longest = (0, before) if before > len(logs[0].t) - behind else (behind, len(logs[0].t))
+        before, end = (int(np.searchsorted(logs[0].t, x)) for x in (found.start, found.stop))
+        longest = (0, before) if before > len(logs[0].t) - end else (end, len(logs[0].t))
         return model, (logs[0].select([longest]),)
 
     return _with(state, finding, Hypothesis("load-changed", (), change))
@@ -286,14 +286,14 @@ def _unit(state: Explained) -> Explained:
     names = case.problem.regression.joints
     joints = [names[j] for j, value in enumerate(factors) if value is not None]
     sizes = np.abs(off)
-    alike = float(np.ptp(np.log(sizes))) < 2.0 * UNIT_SPREAD
+    is_same = float(np.ptp(np.log(sizes))) < 2.0 * UNIT_SPREAD
     text = (f"all torques are about {np.median(sizes):.3g} times those of the nominal model: "
             f"{MILLI_UNIT if MILLI_TIMES[0] < np.median(sizes) < MILLI_TIMES[1] else 'check their unit'}"
-            if alike else f"torques are {_times(sizes.min())} to {_times(sizes.max())} times those of the nominal "
+            if is_same else f"torques are {_times(sizes.min())} to {_times(sizes.max())} times those of the nominal "
                           "model, with another factor for each joint: they are probably raw counts or currents; give "
                           "drive gains and gear ratios, or as a start the factors by the nominal model")
     # Gravity determines one common unit best; a factor per joint needs the whole nominal torques.
-    nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None and alike]
+    nominal = [gain.by_nominal for gain in case.gains if gain.by_nominal is not None and is_same]
     finding = suspect("torque-unit", "torque unit", "torques", text, joints=joints if not nominal else
                       [gain.joint for gain in case.gains if gain.by_nominal is not None],
                       evidence={"nominal": each(nominal or off)})

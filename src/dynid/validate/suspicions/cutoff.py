@@ -46,7 +46,7 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
         "standard_errors": each(np.max(np.where(moved, standard_errors, 0.0), axis=0)[order])}
     names = [found.names[i] for i in order]
     parameters = f"{listed(names, 4)} would change by {span(each(most[order]))}" if order else ""
-    said = [parameters] if order else []
+    effects = [parameters] if order else []
     if not changed.any():
         # Predictions are unchanged, so the model is usable: only some standard errors are wrong.
         yield Finding("cutoff-dependent", "validation", "info", sentence(
@@ -55,11 +55,11 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
             "single values"), f"parameters depend on the cut-off ({found.cutoff:g} Hz)", parameters=tuple(names),
             evidence=evidence)
         return
-    said.append(f"predicted torques would change by {span(each(found.torques[changed]))}, while their error "
+    effects.append(f"predicted torques would change by {span(each(found.torques[changed]))}, while their error "
                 f"is {percent_text(error)}")
     yield suspect("cutoff-dependent", "results depend on the cut-off", f"{found.cutoff:g} Hz",
-                  f"Results depend on the cut-off of {found.cutoff:g} Hz: with {where} Hz {' and '.join(said)}; noise "
-                  "and motion of the positions overlap, so a faster motion or finer encoders are needed",
+                  f"Results depend on the cut-off of {found.cutoff:g} Hz: with {where} Hz {' and '.join(effects)}; "
+                  "noise and motion of the positions overlap, so a faster motion or finer encoders are needed",
                   parameters=names, evidence=evidence)
 
 

@@ -120,10 +120,10 @@ def common_value(values: Array) -> tuple[float, float]:
 
 def _late_together(mean: float, std: float, late: dict[str, tuple[float, float]], modelled: bool) -> Finding:
     """Return the finding on a common delay (s) with its standard error, from the delays of each joint."""
-    way = "later" if mean > 0 else "earlier"
+    direction = "later" if mean > 0 else "earlier"
     term = "the model has a delay term, but this is a fault of the log: " if modelled else ""
     return suspect("residual-follows-delay", "delay", joints_listed([*late]),
-                   f"the torques come {1e3 * abs(mean):.3g} ms {way} than the motion (95 % interval "
+                   f"the torques come {1e3 * abs(mean):.3g} ms {direction} than the motion (95 % interval "
                    f"{_intervals([(mean, std)])} ms), at all joints alike; {term}correct the time stamps of the "
                    "torques",
                    joints=[*late], evidence={"coefficient": each([-x for x, _ in late.values()]),

@@ -26,8 +26,8 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     logs = [log_facts(data, role, pieces) for (role, _), pieces in parts.items()]
     for log in logs[1:]:
         log["same_steps"] = log["steps"] == logs[0]["steps"]
-    said = {step for pieces in parts.values() for step in pieces[0].steps}
-    return {"logs": logs, "notes": [note for note in data.notes if note not in said]}
+    known_notes = {step for pieces in parts.values() for step in pieces[0].steps}
+    return {"logs": logs, "notes": [note for note in data.notes if note not in known_notes]}
 
 
 def log_facts(data: ReportData, role: str, pieces: Sequence[Samples]) -> dict[str, Any]:

@@ -153,12 +153,12 @@ def _method(m: int, one: MethodValues, x: Array, shown: Ints, names: list[str], 
     values, std = one.values[shown], one.std[shown]
     at, wide = symmetric_log(values, linear), 2.0 * np.nan_to_num(std, nan=0.0, posinf=0.0)
     relative = 100.0 * std / np.where(values == 0.0, np.nan, np.abs(values))
-    said = [f"{own}, {percent(r)}: {number(v, 5)} ± {number(s, 2)} {unit}"
+    labels = [f"{own}, {percent(r)}: {number(v, 5)} ± {number(s, 2)} {unit}"
             for own, v, s, unit, r in zip(names, values, std, units, relative, strict=True)]
     color, label = SERIES[m % len(SERIES)], text(one.method)
     marker = {"symbol": SYMBOLS[m % len(SYMBOLS)], "size": 7, "color": color, "opacity": 1.0 if m == 0 else 0.8}
     common = {"type": "scatter", "mode": "markers", "x": numbers(x), "name": label, "marker": marker,
-              "legendgroup": str(m), "text": said, "hovertemplate": f"%{{text}}<extra>{label}</extra>"}
+              "legendgroup": str(m), "text": labels, "hovertemplate": f"%{{text}}<extra>{label}</extra>"}
     up, down = symmetric_log(values + wide, linear) - at, at - symmetric_log(values - wide, linear)
     bars = {"type": "data", "symmetric": False, "array": numbers(up), "arrayminus": numbers(down), "color": color,
             "thickness": 1.2, "width": 3}

@@ -59,14 +59,14 @@ def gather(data: ReportData) -> Mapping[str, Any]:
 
 def looks(found: JointTests) -> str:
     """Return the results of the residual tests of a joint in a few words each."""
-    said = []
+    properties = []
     if found.explained_by is not None:
-        said.append(found.explained_by.seen)
+        properties.append(found.explained_by.seen)
     if found.whiteness is not None and found.whiteness.autocorrelated:
-        said.append("autocorrelated")
+        properties.append("autocorrelated")
     if found.normality is not None and found.normality.shape != "normal":
-        said.append(found.normality.title)
-    return ", ".join(said)
+        properties.append(found.normality.title)
+    return ", ".join(properties)
 
 
 def _cutoff(data: ReportData) -> float | None:

@@ -80,10 +80,10 @@ def position_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, p
     every = np.union1d(rows, np.concatenate([starts, ends])) if len(log.windows) <= _MAX_MARKED_STARTS else rows
     cuts = np.unique(np.searchsorted(every, starts))
     cuts = cuts[cuts > 0]
-    apart = np.insert(t[every], cuts, t[every][cuts]), np.insert(simulated[every], cuts, np.nan)
+    separated = np.insert(t[every], cuts, t[every][cuts]), np.insert(simulated[every], cuts, np.nan)
     hover = f"%{{y:.5~g}} {units.position} at %{{x:.3f}} s"
     traces = [line(numbers(time, 7), numbers(shown, 6), "measured", MEASURED, 4, hovertemplate=hover),
-              line(numbers(apart[0], 7), numbers(apart[1], 6), "simulated", BLUE, 1.4, hovertemplate=hover)]
+              line(numbers(separated[0], 7), numbers(separated[1], 6), "simulated", BLUE, 1.4, hovertemplate=hover)]
     if len(log.windows) <= _MAX_MARKED_STARTS:
         traces.append({"type": "scatter", "mode": "markers", "x": numbers(t[starts], 7),
                        "y": numbers(measured[starts], 6), "name": "starts anew",

@@ -96,13 +96,13 @@ def body_traces(robot: Robot, bodies: Array, shapes: Sequence[geometry.Ellipsoid
         can = ten.can_exist(body)
         color = LIGHT if hidden else BLUE if can else VERMILION
         label = name if can or hidden else f"{name}, not physically consistent"
-        said = f"<b>{text(link)}</b><br>{body[9]:.4g} kg" + ("" if can else "<br>not physically consistent")
+        label_text = f"<b>{text(link)}</b><br>{body[9]:.4g} kg" + ("" if can else "<br>not physically consistent")
         common = {"legendgroup": label, "hovertemplate": "%{text}<extra></extra>",
                   **({"visible": "legendonly"} if hidden else {})}
         traces.append({"type": "scatter3d", "mode": "markers", **scene.coordinates(shape.centre[None]), "name": label,
-                       "text": [said], "showlegend": label not in named,
+                       "text": [label_text], "showlegend": label not in named,
                        "marker": {"size": 5, "color": color, "symbol": "diamond" if can else "square"}, **common})
-        traces.append(scene.mesh(shape.points, shape.triangles, label, color, 0.32, text=said, showlegend=False,
+        traces.append(scene.mesh(shape.points, shape.triangles, label, color, 0.32, text=label_text, showlegend=False,
                                  flatshading=False, lighting={"ambient": 0.75, "diffuse": 0.5, "specular": 0.05},
                                  **common))
         named.add(label)

@@ -98,10 +98,10 @@ def _raw_trace(part: Residuals, samples: Samples, j: int, points: int, hover: st
 def _stretches(t: Array, left_out: Bools) -> list[float]:
     """Return starts and ends of unused intervals, separated by nan; neighbours are merged if there are too many."""
     stretches = [(float(t[a]), float(t[b - 1])) for a, b in true_ranges(left_out)]
-    apart = float(t[-1]) / _MAX_DRAWN_GAPS if len(stretches) > _MAX_DRAWN_GAPS else 0.0
+    longest_gap = float(t[-1]) / _MAX_DRAWN_GAPS if len(stretches) > _MAX_DRAWN_GAPS else 0.0
     joined: list[tuple[float, float]] = []
     for start, end in stretches:
-        if joined and start - joined[-1][1] < apart:
+        if joined and start - joined[-1][1] < longest_gap:
             joined[-1] = (joined[-1][0], end)
         else:
             joined.append((start, end))

@@ -24,11 +24,11 @@ _LENGTHS = {"space": "clearance", "support": "inside the support polygon", "heig
 def overview(data: MotionData) -> Mapping[str, Any]:
     """Return the headline, key numbers and remarks of a designed motion."""
     found = data.excitation
-    way = "" if found.trajectory is found.core else \
+    approach = "" if found.trajectory is found.core else \
         f", {seconds(found.trajectory.duration)} including the approach from and to home"
     ends = "interrupted: best motion found so far" if found.interrupted else (
         f"inside the joint limits, {data.unchecked}" if data.unchecked else "inside all limits")
-    return {"headline": f"{data.robot.name} moves for {seconds(found.core.duration)}{way}: {ends}.",
+    return {"headline": f"{data.robot.name} moves for {seconds(found.core.duration)}{approach}: {ends}.",
             "cards": cards(data), "notes": data.notes}
 
 
