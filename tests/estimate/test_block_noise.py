@@ -45,12 +45,12 @@ def test_it_is_the_estimator_of_bell_and_mccaffrey() -> None:
     moves = np.array([inverse @ x[b].T @ roots[b] @ residuals[b] for b in range(BLOCKS)])
     variances, found = found_by_blocks(x, y)
     np.testing.assert_allclose(variances, np.sum(moves ** 2, axis=0), rtol=1e-8)
-    assert found.freedoms is not None
+    assert found.parameter_freedoms is not None
     for k in range(COLUMNS):
         g = np.column_stack([rest[:, parts[b]] @ roots[b] @ x[b] @ inverse[:, k] for b in range(BLOCKS)])
         values = np.linalg.eigvalsh(g.T @ g)
-        assert found.freedoms[k] == pytest.approx(values.sum() ** 2 / np.sum(values ** 2), rel=1e-8)
-    assert found.freedom == pytest.approx(np.median(found.freedoms))
+        assert found.parameter_freedoms[k] == pytest.approx(values.sum() ** 2 / np.sum(values ** 2), rel=1e-8)
+    assert found.degrees_of_freedom == pytest.approx(np.median(found.parameter_freedoms))
 
 
 def test_variances_are_unbiased_and_intervals_hold_with_few_blocks() -> None:
@@ -67,7 +67,7 @@ def test_variances_are_unbiased_and_intervals_hold_with_few_blocks() -> None:
         variances, found = found_by_blocks(x, y)
         ratios.append(variances / true)
         errors = np.linalg.lstsq(rows, y.ravel(), rcond=None)[0]
-        held.append(np.abs(errors) <= t.ppf(0.975, found.freedoms) * np.sqrt(variances))
+        held.append(np.abs(errors) <= t.ppf(0.975, found.parameter_freedoms) * np.sqrt(variances))
     mean, error = np.mean(ratios, axis=0), np.std(ratios, axis=0) / np.sqrt(len(ratios))
     assert np.all(np.abs(mean - 1.0) < 4.0 * error)
     assert 0.93 < np.mean(held) < 0.975

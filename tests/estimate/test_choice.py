@@ -227,7 +227,7 @@ def test_a_fit_that_cannot_be_filled_is_given(monkeypatch: pytest.MonkeyPatch) -
     assert all(name in problem.model.parameters.names for name in open_ones) and len(fixed)
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 10, 31, 100])
-def test_quantiles_of_students_distribution(freedom: int) -> None:
+@pytest.mark.parametrize("df", [1, 2, 3, 4, 7, 10, 31, 100])
+def test_quantiles_of_students_distribution(df: int) -> None:
     for share in (0.6, 0.95, 0.999):
-        assert student_quantile(freedom, share) == pytest.approx(float(stats.t.ppf(share, freedom)), rel=1e-9)
+        assert student_quantile(df, share) == pytest.approx(float(stats.t.ppf(share, df)), rel=1e-9)

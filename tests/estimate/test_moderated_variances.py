@@ -16,8 +16,8 @@ def test_alike_ratios_are_pooled() -> None:
     rng, naive, means = np.random.default_rng(3), np.geomspace(1e-6, 1e2, 200), []
     for _ in range(40):
         seen = 3.0 * naive * rng.chisquare(4.0, 200) / 4.0
-        found, freedom = moderated(naive, seen, np.full(200, 4.0), EVERY)
-        assert freedom > 12.0
+        found, degrees_of_freedom = moderated(naive, seen, np.full(200, 4.0), EVERY)
+        assert degrees_of_freedom > 12.0
         assert np.std(np.log(found / naive)) < 0.6 * np.std(np.log(seen / naive))
         means.append(np.mean(found / naive))
     assert abs(np.mean(means) - 3.0) < 0.15
@@ -27,8 +27,8 @@ def test_different_ratios_are_kept_apart() -> None:
     """Where the factors differ by orders of size, each variance stays near its own."""
     rng, naive = np.random.default_rng(4), np.ones(200)
     factor = np.exp(2.5 * rng.normal(size=200))
-    found, freedom = moderated(naive, factor * rng.chisquare(20.0, 200) / 20.0, np.full(200, 20.0), EVERY)
-    assert 20.0 < freedom < 24.0
+    found, degrees_of_freedom = moderated(naive, factor * rng.chisquare(20.0, 200) / 20.0, np.full(200, 20.0), EVERY)
+    assert 20.0 < degrees_of_freedom < 24.0
     assert np.median(np.abs(np.log(found / factor))) < 0.4
 
 

@@ -237,23 +237,23 @@ def _excess_error(losses: Array) -> tuple[float, float, bool]:
     return 100.0 * float(np.expm1(excess_error)), 100.0 * float(np.exp(excess_error)) * error, is_significant
 
 
-def student_quantile(freedom: int, share: float) -> float:
+def student_quantile(df: int, share: float) -> float:
     """Return the quantile of Student's distribution with an integer number of degrees of freedom, for a share of at
     least 0.5.
 
-    The distribution function is a finite sum in the angle atan(t / sqrt(freedom)) (Abramowitz and Stegun, 26.7.3 and
+    The distribution function is a finite sum in the angle atan(t / sqrt(df)) (Abramowitz and Stegun, 26.7.3 and
     26.7.4), which is found by bisection. This avoids the slow import of scipy.special.
     """
     low, high = 0.0, 0.5 * np.pi
     for _ in range(60):  # to full accuracy of the angle
         angle = 0.5 * (low + high)
-        is_odd = freedom % 2
+        is_odd = df % 2
         power = np.cos(angle) if is_odd else 1.0
         terms = np.sin(angle) * power * np.cumprod([1.0, *(np.cos(angle) ** 2 * k / (k + 1)
-                                                           for k in range(1 + is_odd, freedom - 2, 2))])
-        between = 2.0 / np.pi * (angle + (terms.sum() if freedom > 1 else 0.0)) if is_odd else terms.sum()
+                                                           for k in range(1 + is_odd, df - 2, 2))])
+        between = 2.0 / np.pi * (angle + (terms.sum() if df > 1 else 0.0)) if is_odd else terms.sum()
         low, high = (angle, high) if between < 2.0 * share - 1.0 else (low, angle)
-    return float(np.sqrt(freedom) * np.tan(low))
+    return float(np.sqrt(df) * np.tan(low))
 
 
 def _reason(chosen: str, best: str, compared: Mapping[str, MethodCandidate]) -> str:

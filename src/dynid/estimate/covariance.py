@@ -52,18 +52,19 @@ class ScoreNoise:
     Attributes:
         middle: covariance of the score (base, base).
         cov_type: type of the covariance.
-        freedom: degrees of freedom of Student's t, infinite for a normal distribution.
-        freedoms: degrees of freedom of each parameter's variance (base,), if `freedom` is their median.
+        degrees_of_freedom: degrees of freedom of Student's t, infinite for a normal distribution.
+        parameter_freedoms: degrees of freedom of each parameter's variance (base,), if their median is
+            `degrees_of_freedom`.
         correlation: autocorrelation of the residuals, if it was computed.
         motion: bias by errors of the measured motion, whose square is included in `middle`, or None.
     """
 
     middle: Array
     cov_type: CovType
-    freedom: float = np.inf
+    degrees_of_freedom: float = np.inf
     correlation: Correlation | None = None
     motion: MotionShift | None = None
-    freedoms: Array | None = None
+    parameter_freedoms: Array | None = None
 
     def covariance(self, solution: Solution) -> Array:
         """Return the covariance (base, base) of a least-squares solution under this noise."""
@@ -119,7 +120,8 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
         rows = problem.equations if equations is None else equations
         seen = correlation(rows, solution.beta, inverse=solution.inverse, weights=scale, influence=influence,
                            threads=problem.threads)
-        found = ScoreNoise(correlated_noise_matrix(regression, seen, scale), "correlated", seen.freedom, seen)
+        noise_matrix = correlated_noise_matrix(regression, seen, scale)
+        found = ScoreNoise(noise_matrix, "correlated", seen.degrees_of_freedom, seen)
         if equations is None:
             found = found.shifted(motion_shift(problem, solution, scale))
             if found.notes(problem.base, found.covariance(solution)):  # the noise of the positions matters
@@ -188,11 +190,12 @@ def block_noise(regression: Regression, solution: Solution, weights: Array) -> S
         moves[k] = half @ (turn @ ((turn.T @ (half.T @ score[known])) / left))
         seen = turn.T @ half.T
         own[k], spread[k] = absorbed @ seen ** 2, turn @ ((absorbed / left)[:, None] * seen)
-    covariance, freedoms = np.zeros_like(solution.inverse), np.ones(len(known))
+    covariance, parameter_freedoms = np.zeros_like(solution.inverse), np.ones(len(known))
     covariance[np.ix_(known, known)] = moves.T @ moves
-    freedoms[known] = _block_freedoms(own, spread)
+    parameter_freedoms[known] = _block_freedoms(own, spread)
     h = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15)
-    return ScoreNoise(h @ covariance @ h, "blocks", float(median(freedoms[known])), freedoms=freedoms)
+    return ScoreNoise(h @ covariance @ h, "blocks", float(median(parameter_freedoms[known])),
+                      parameter_freedoms=parameter_freedoms)
 
 
 def _block_freedoms(own: Array, spread: Array) -> Array:
@@ -348,5 +351,5 @@ class LinearFit:
             facts |= {"effective_rows_per_joint": (seen.effective / np.maximum(seen.rows, 1.0) * rows).tolist(),
                       "autocovariance": [c[:200].tolist() for c in seen.autocovariance],
                       "autocovariance_rate": seen.rate}
-        return Uncertainty(covariance, found.cov_type, found.freedom,
+        return Uncertainty(covariance, found.cov_type, found.degrees_of_freedom,
                            (*found.notes(self.problem.base, covariance), *notes), facts)

@@ -137,8 +137,8 @@ class Estimate:
         if not 0.0 < level < 1.0:
             raise ModelError(f"the level of an interval must be between 0 and 1, got {level}", code="bad-level")
         share = 0.5 * (1.0 + level)
-        freedom = self.uncertainty.degrees_of_freedom
-        reach = float(ndtri(share) if np.isinf(freedom) else stdtrit(freedom, share)) * self.std
+        degrees_of_freedom = self.uncertainty.degrees_of_freedom
+        reach = float(ndtri(share) if np.isinf(degrees_of_freedom) else stdtrit(degrees_of_freedom, share)) * self.std
         return np.column_stack([self.values - reach, self.values + reach])
 
     @property

@@ -336,8 +336,8 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
         problem.regression, values.beta, rank=len(detail.projected.kept), condition=detail.projected.condition,
         weights=detail.weights.tolist(), simulated_relative_error=detail.low.relative_error, instruments=source,
         residual_std_per_joint=detail.low.residual_std.tolist(), **facts)
-    freedom = projection.spectral_freedom(detail.projected, detail.low, detail.weights)
-    known = OnDemand.known(Uncertainty(end.covariance, "instruments", freedom)).then(
+    degrees_of_freedom = projection.spectral_freedom(detail.projected, detail.low, detail.weights)
+    known = OnDemand.known(Uncertainty(end.covariance, "instruments", degrees_of_freedom)).then(
         lambda stated: replace(stated, covariance=end.covariance + procedure.shift(end)))
     return Estimate(name, problem.model, problem.base, values.beta, identified, known, values.theta, diagnostics=fitted,
                     iterations=end.iterations)

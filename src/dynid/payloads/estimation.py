@@ -100,7 +100,7 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
         gain_std = np.mean(stated, axis=0)
     known = None if mass is None else (float(mass), 0.0) if isinstance(mass, int | float) else mass
     gains = gain_covariance(gain_std, estimate.model.dof)
-    theta, (covariance, freedom) = fit.theta, covariances(made, robot, fit, gains, threads)
+    theta, (covariance, degrees_of_freedom) = fit.theta, covariances(made, robot, fit, gains, threads)
     if known is not None:
         theta, covariance = weighed(theta, covariance, known)
     total = np.sum(list(covariance.values()), axis=0)
@@ -112,7 +112,7 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     found = PayloadEstimate(
         name, chosen, numbers, theta, total, covariance, fit.identified, consistent,
         _error(made, fit, numbers), _error(made, fit, None), np.sqrt(np.diag(gains)),
-        tuple(log.source for log in parts), label, facts=facts, freedom=freedom,
+        tuple(log.source for log in parts), label, facts=facts, degrees_of_freedom=degrees_of_freedom,
         lever=lever)
     return judged(found, estimate, weighed=known is not None, given=gain_std is not None,
                   log=(made, fit, robot))

@@ -148,11 +148,11 @@ class LivePayload(Streamed):
         lever = load_lever(self._made.model.robot, self.frame)
         numbers = nearest_body(theta, total - parts["gains"], identified, lever=lever) if consistent else theta
         rows = [count for count in data.rows if count]
-        freedom = min(rows, default=0) / (self._fading(recursion) * self._load.inflation)
+        degrees_of_freedom = min(rows, default=0) / (self._fading(recursion) * self._load.inflation)
         found = PayloadEstimate(
             self.frame, "live", numbers, theta, total, parts, identified, consistent,
             data.relative_error(recursion.beta), data.relative_error(unknowns.known),
-            np.sqrt(np.diag(self._gains)), ("stream",), freedom=max(freedom, 3.0), lever=lever,
+            np.sqrt(np.diag(self._gains)), ("stream",), degrees_of_freedom=max(degrees_of_freedom, 3.0), lever=lever,
             facts={"samples": self.samples, "restarts": list(self.restarts)})
         return judged(found, self.robot_estimate, weighed=False, given=self._given)
 

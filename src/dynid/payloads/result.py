@@ -55,7 +55,7 @@ class PayloadEstimate:
         relative_error, unloaded_error: error of the loaded torques with and without the load, percent.
         gain_std: (dof,), relative standard deviation of the drive gains.
         findings, facts: problems and remarks, and plain data for JSON.
-        freedom: degrees of freedom of Student's t.
+        degrees_of_freedom: degrees of freedom of Student's t.
         lever: assumed largest distance of the centre of mass from the frame, m, for a bound on the mass.
     """
 
@@ -74,7 +74,7 @@ class PayloadEstimate:
     label: str = "payload"
     findings: tuple[Finding, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
-    freedom: float = np.inf
+    degrees_of_freedom: float = np.inf
     lever: float = np.inf
 
     @property
@@ -110,7 +110,7 @@ class PayloadEstimate:
             return float(not np.any(self.free))
         along = (vectors.T @ (self.free / size))[kept] / np.sqrt(values[kept])
         # Above 1e6 degrees of freedom, F equals the chi-square distribution to six digits.
-        return float(fdtrc(kept.sum(), min(self.freedom, 1e6), float(along @ along) / kept.sum()))
+        return float(fdtrc(kept.sum(), min(self.degrees_of_freedom, 1e6), float(along @ along) / kept.sum()))
 
     @property
     def seen(self) -> bool:
@@ -178,7 +178,7 @@ class PayloadEstimate:
         if not 0.0 < level < 1.0:
             raise ModelError(f"the level of an interval must be between 0 and 1, got {level}")
         share = 0.5 * (1.0 + level)
-        return float(ndtri(share) if np.isinf(self.freedom) else stdtrit(self.freedom, share))
+        return float(ndtri(share) if np.isinf(self.degrees_of_freedom) else stdtrit(self.degrees_of_freedom, share))
 
     def rows(self) -> list[tuple[str, str, float, float, float, float]]:
         """Return the rows of a table: name, unit, value, standard error and 95 % interval.

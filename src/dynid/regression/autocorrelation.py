@@ -61,7 +61,7 @@ class Correlation:
         effective: effective number of independent equations of each joint.
         rate: sampling rate of the rows, Hz.
         shared: X_i' C_ij X_j of equations i and j that use the same torque, by (i, j).
-        freedom: smallest degrees of freedom of the noise of any joint, a bound for all variances derived from it.
+        degrees_of_freedom: of the noise, the smallest of any joint; a bound for all variances derived from it.
         common: sum of w_i^2 w_j^2 X_i' C_ij X_j (base, base) over different equations of a robot with a free base, with
             the weights of the estimate; None for other robots.
     """
@@ -73,7 +73,7 @@ class Correlation:
     effective: Array
     rate: float
     shared: Mapping[tuple[int, int], Array] = field(default_factory=dict)
-    freedom: float = np.inf
+    degrees_of_freedom: float = np.inf
     common: Array | None = None
 
 
@@ -117,10 +117,10 @@ def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], ab
                 slow[k] = x, absorbed_part[:len(x)], count
     low = dict(zip(slow, LowFrequencyNoise.from_series([*slow.values()]), strict=True))
     for k, parzen, absorbed_part, count in windows:
-        shape, freedom, _ = found[k]
+        shape, degrees_of_freedom, _ = found[k]
         reach = min(len(shape), len(absorbed_part))
         whole, left, part = _put_back(shape, absorbed_part[:reach] * parzen[:reach] / count, low.get(k))
-        found[k] = whole, freedom * left, part
+        found[k] = whole, degrees_of_freedom * left, part
     return found
 
 
@@ -188,7 +188,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     # The shape in time comes from the longest log, or the mean over all that are as long; the size from all logs.
     lengths = [sum(len(piece.rows) for piece in work if piece.log == log) for log in logs]
     shapes, pairs = [np.zeros(1) for _ in range(count)], same_torque(equations)
-    freedom, slow = np.zeros((2, count))
+    degrees_of_freedom, slow = np.zeros((2, count))
     between = {pair: (np.zeros(1), np.zeros(1)) for pair in pairs}
     rho = np.zeros((count, count)) if matrices and have_common_noise(equations) else None
     for k, log in enumerate(logs):
@@ -204,7 +204,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
             absorbed_part: Sequence[Array | None] = [None] * count if taken is None else taken.sums()
             estimates = _lag_window_estimates([*felt.T], [*r.keep.T], absorbed_part)
             for j, (shape, own_freedom, own_slow) in enumerate(estimates):
-                shapes[j], freedom[j] = _sum_of_lags(shapes[j], shape), freedom[j] + own_freedom
+                shapes[j], degrees_of_freedom[j] = _sum_of_lags(shapes[j], shape), degrees_of_freedom[j] + own_freedom
                 slow[j] += own_slow / shape[0] if shape[0] > 0.0 else 0.0
             if rho is not None:
                 rho += residual_correlation(felt, r.keep, absorbed_part)
@@ -231,7 +231,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     common = None if rho is None else common_noise_matrix(equations, work, shapes, rho / len(longest),
                                                           np.ones(count) if weights is None else weights)
     return Correlation(tuple(shapes), tuple(noise), equations.layout.columns, total, np.clip(effective, 1.0, total),
-                       rate, shared, float(freedom.min(initial=np.inf)), common)
+                       rate, shared, float(degrees_of_freedom.min(initial=np.inf)), common)
 
 
 def _sum_of_lags(first: Array, second: Array) -> Array:

@@ -44,15 +44,16 @@ def recursive_estimate(recursion: Recursion, method: str) -> Estimate:
     found = stream_noise(recursion, regression, solution)
     naive = naive_covariance(regression, solution, recursion.scale)
     covariance = found.covariance(solution)
-    if found.freedoms is not None:
-        variances, freedom = moderated(np.diag(naive), np.diag(covariance), found.freedoms, solution.identified)
-        covariance, found = with_variances(naive, variances, solution.identified), replace(found, freedom=freedom)
+    if found.parameter_freedoms is not None:
+        variances, df = moderated(np.diag(naive), np.diag(covariance), found.parameter_freedoms, solution.identified)
+        covariance = with_variances(naive, variances, solution.identified)
+        found = replace(found, degrees_of_freedom=df)
     facts: dict[str, Any] = {"condition": solution.condition, "weights": recursion.scale.tolist(),
                              "confounded": {k: list(v) for k, v in solution.confounded.items()},
                              **stream_facts(recursion)}
     inflated = {} if found.cov_type == "independent" else {
         "std_inflation": inflation(covariance, naive, solution.identified)}
-    known = OnDemand.known(Uncertainty(covariance, found.cov_type, found.freedom, facts=inflated))
+    known = OnDemand.known(Uncertainty(covariance, found.cov_type, found.degrees_of_freedom, facts=inflated))
     return Estimate(method, recursion.layout.model, recursion.layout.base, solution.beta, solution.identified, known,
                     diagnostics=Diagnostics.from_fit(regression, solution.beta, rank=solution.rank, **facts))
 
@@ -80,7 +81,7 @@ def stream_noise(recursion: Recursion, regression: Regression, solution: Solutio
     return found if prior is None else replace(found, middle=found.middle + prior.matrix.T @ prior.matrix)
 
 
-def moderated(naive: Array, variances: Array, freedoms: Array, identified: Bools) -> tuple[Array, float]:
+def moderated(naive: Array, variances: Array, parameter_freedoms: Array, identified: Bools) -> tuple[Array, float]:
     """Return moderated variances (base,) and the median of their degrees of freedom.
 
     Few blocks of time determine a single variance poorly, but the factor by which autocorrelation enlarges the naive
@@ -91,22 +92,22 @@ def moderated(naive: Array, variances: Array, freedoms: Array, identified: Bools
     Args:
         naive: (base,), variances of independent rows.
         variances: (base,), from blocks of time.
-        freedoms: (base,), degrees of freedom of `variances`.
+        parameter_freedoms: (base,), degrees of freedom of `variances`.
         identified: (base,), parameters that are used.
     """
     from scipy.special import digamma, polygamma
 
     known = identified & (naive > 0.0) & (variances > 0.0)
     if known.sum() < 2:
-        return variances, float(np.median(freedoms))
-    halves_own = 0.5 * freedoms[known]
+        return variances, float(np.median(parameter_freedoms))
+    halves_own = 0.5 * parameter_freedoms[known]
     own = np.log(variances[known] / naive[known]) - digamma(halves_own) + np.log(halves_own)
     spread = float(np.var(own, ddof=1) - np.mean(polygamma(1, halves_own)))
     halves = 0.5 * np.geomspace(FEWEST_COMMON_FREEDOM, MOST_COMMON_FREEDOM, 200)
     half = halves[np.argmin(np.abs(polygamma(1, halves) - spread))]  # trigamma decreases with half
     common = float(np.exp(np.mean(own) + digamma(half) - np.log(half)))
-    whole = freedoms + 2.0 * half
-    return (np.where(identified, (2.0 * half * common * naive + freedoms * variances) / whole, variances),
+    whole = parameter_freedoms + 2.0 * half
+    return (np.where(identified, (2.0 * half * common * naive + parameter_freedoms * variances) / whole, variances),
             float(np.median(whole[known])))
 
 

@@ -265,11 +265,11 @@ def instrumental_estimate(recursion: Recursion, method: str) -> Estimate:
     doubled = recursion.memory.regression(doubled_base(base), recursion.joints)
     cross = recursion.r[:b, :b].T @ recursion.r[:b, b:2 * b]
     gain = np.asarray(np.linalg.pinv(cross, rcond=1e-12), dtype=float)
-    middle, cov_type, freedom = _middle(doubled, recursion, beta, gain)
+    middle, cov_type, degrees_of_freedom = _middle(doubled, recursion, beta, gain)
     plain = replace(doubled, base=base, factors=tuple(_without_instruments(f, b) for f in doubled.factors), blocks=())
     facts: dict[str, Any] = {"weights": recursion.scale.tolist(), "least_correlation": correlation,
                              **result.stream_facts(recursion)}
-    known = OnDemand.known(Uncertainty(gain @ middle @ gain.T, cov_type, freedom))
+    known = OnDemand.known(Uncertainty(gain @ middle @ gain.T, cov_type, degrees_of_freedom))
     return Estimate(method, recursion.layout.model, base, beta, excited, known,
                     diagnostics=Diagnostics.from_fit(plain, beta, rank=int(excited.sum()), **facts))
 
