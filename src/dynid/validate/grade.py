@@ -42,7 +42,7 @@ WRONG_DATA = frozenset({"torque-sign", "position-sign", "torques-swapped", "posi
 WRONG_SCALE = frozenset({"positions-jump", "time-scale", "gear-ratio", "position-offset", "gravity-direction",
                          "drive-gain", "payload"})
 CAUSES = WRONG_DATA | WRONG_SCALE
-DELAY = "residual-follows-delay"  # torques later than the motion: harmless, unless that explains most of the misfit
+DELAY = "residual-follows-delay"  # torques later than the motion: harmless, unless it explains most of the error
 BY_EXCLUSION = "torques-unrelated"  # found by exclusion of other causes, so any other cause has priority
 # Physically impossible values. They are consequences if a cause was found.
 UNPHYSICAL = frozenset({"negative-friction", "negative-rotor-inertia", "unphysical-inertia", "indefinite-inertia",
@@ -166,12 +166,14 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
     error, unseen = unseen_error(own, validations, cross, alone)
     fit = own.total.relative_error
     explains = corrected_error is not None and fit is not None and corrected_error < CAUSE_EXPLAINS * fit
+    late = [one for one in findings if one.code == DELAY and one.severity != "info" and explains]
     reversed_joints = {joint for one in findings if one.code == "negative-friction" for joint in one.joints}
     reversed_torques = len(reversed_joints) > max(1.0, FRICTION_JOINTS * len(own.joints))
     worthless = [one for one in findings if one.severity == "fatal" or one.code in WRONG_DATA
-                 or (one.code in WRONG_SCALE | {DELAY} and one.severity != "info" and explains)
-                 or (one.code == "negative-friction" and reversed_torques)]
-    limits = [one for one in findings if one.code in WRONG_SCALE | UNPHYSICAL | LIMITED and one.severity != "info"]
+                 or (one.code in WRONG_SCALE and explains) or (one.code == "negative-friction" and reversed_torques)
+                 or (one in late and error is not None and error > GOOD_ERROR)]
+    limits = [one for one in findings
+              if (one.code in WRONG_SCALE | UNPHYSICAL | LIMITED and one.severity != "info") or one in late]
     grade: Grade = "good"
     if worthless or error is None or error > USABLE_ERROR:
         grade = "not usable"
