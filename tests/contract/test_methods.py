@@ -46,7 +46,7 @@ def cases() -> Iterator[Any]:
                 yield pytest.param(name, check, marks=[pytest.mark.slow] * is_slow(name, check))
 
 
-@pytest.mark.parametrize(("name", "check"), cases())
+@pytest.mark.parametrize(("name", "check"), [*cases()])
 def test_contract(name: str, check: str) -> None:
     check_method(name, checks=[check], **OPTIONS.get(name, {}))
 

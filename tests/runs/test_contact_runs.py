@@ -75,7 +75,7 @@ def test_nothing_touches_free_motion(desk, capfd):
     (["six.csv"], 2, "six.csv"),
     (["pushed.csv", "--free", "still.csv"], 1, "nothing moves"),
     (["pushed.csv", "--method", "guess"], 2, "there are momentum, inverse"),
-    (["pushed.csv", "--prior", "100"], 2, "--prior takes two numbers"),
+    (["pushed.csv", "--prior", "100"], 2, "--prior takes two standard deviations"),
     (["nowhere.csv"], 2, "no log"),
 ])
 def test_what_cannot_be_is_one_sentence(desk, capfd, arguments, code, sentence):

@@ -117,7 +117,7 @@ class Recording:
             raise RecordingError(f"{self.source}: time must be one column, got shape {np.shape(self.t)}")
         if np.ndim(self.q) != 2:
             raise RecordingError(f"{self.source}: positions must be (samples, joints), got shape {np.shape(self.q)}")
-        if self.joints and len(self.joints) + self.base_width != self.dof:
+        if self.joints and self.dof - len(self.joints) not in (0, self.base_width):
             raise RecordingError(f"{self.source}: {len(self.joints)} joints are named ({', '.join(self.joints)}), but "
                                  f"there are {self.dof} columns of positions", code="joints-do-not-fit")
         for name in _JOINT_SIGNALS:
