@@ -81,7 +81,7 @@ def contradicting(consistency: Consistency, solution: ProgramSolution) -> list[s
 
 
 def _widened(block: ConeConstraint, width: int) -> ConeConstraint:
-    """Return a condition with its distance from the boundary as an additional variable."""
+    """Return a cone constraint that has its distance from the boundary as an additional variable."""
     rows = np.column_stack([block.rows, -block.unit / block.balance])
     return replace(block, columns=np.append(block.columns, width), rows=rows)
 

@@ -235,9 +235,9 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
     seen = solution.excited
     score = stacked.r.T @ (stacked.rho - columns @ penalty.nominal)
     errors = NominalErrors.from_score(penalty.errors.groups, (stacked.r.T @ columns)[seen], score[seen],
-                                      found.middle[np.ix_(seen, seen)])
+                                      found.score_covariance[np.ix_(seen, seen)])
     # Known values with a standard deviation, and nearby limits, have their stated uncertainty.
-    by_noise = gain @ (base.matrix.T @ found.middle @ base.matrix + parts.stated) @ gain.T
+    by_noise = gain @ (base.matrix.T @ found.score_covariance @ base.matrix + parts.stated) @ gain.T
     without = solve(problem.regression, stacked)
     by_nominal = at_most_the_difference(errors.covariance(gain @ parts.curvature), by_noise, found.covariance(without),
                                         solution.beta - without.beta)

@@ -47,19 +47,19 @@ _MIN_REMAINING_SHARE = 1e-9  # share of the information on a direction that must
 
 @dataclass(frozen=True, eq=False)
 class ScoreNoise:
-    """Noise of the weighted equations, from which the covariance H^-1 middle H^-1 of the estimate follows.
+    """Noise of the weighted equations, from which the covariance H^-1 C H^-1 of the estimate follows.
 
     Attributes:
-        middle: covariance of the score (base, base).
+        score_covariance: covariance C of the score (base, base).
         cov_type: type of the covariance.
         degrees_of_freedom: degrees of freedom of Student's t, infinite for a normal distribution.
         parameter_freedoms: degrees of freedom of each parameter's variance (base,), if their median is
             `degrees_of_freedom`.
         correlation: autocorrelation of the residuals, if it was computed.
-        motion: bias by errors of the measured motion, whose square is included in `middle`, or None.
+        motion: bias by errors of the measured motion, whose square is included in `score_covariance`, or None.
     """
 
-    middle: Array
+    score_covariance: Array
     cov_type: CovType
     degrees_of_freedom: float = np.inf
     correlation: Correlation | None = None
@@ -68,17 +68,21 @@ class ScoreNoise:
 
     def covariance(self, solution: Solution) -> Array:
         """Return the covariance (base, base) of a least-squares solution under this noise."""
-        return solution.inverse @ self.middle @ solution.inverse
+        return solution.inverse @ self.score_covariance @ solution.inverse
+
+    def plus(self, matrix: Array) -> ScoreNoise:
+        """Return the noise with a matrix (base, base) added to the covariance of the score."""
+        return replace(self, score_covariance=self.score_covariance + matrix)
 
     def shifted(self, motion: MotionShift | None) -> ScoreNoise:
         """Return the noise, increased by the squared bias of errors of the motion."""
         if motion is None:
             return self
         both = motion if self.motion is None else replace(motion, shift=np.hypot(self.motion.shift, motion.shift))
-        middle = self.middle + np.outer(motion.score, motion.score)
+        score_covariance = self.score_covariance + np.outer(motion.score, motion.score)
         if motion.slow is not None:
-            middle += np.outer(motion.slow, motion.slow)
-        return replace(self, middle=middle, motion=both)
+            score_covariance += np.outer(motion.slow, motion.slow)
+        return replace(self, score_covariance=score_covariance, motion=both)
 
     def notes(self, base: BaseParameters, covariance: Array) -> tuple[Note, ...]:
         """Return notes on an estimate with this covariance (base, base)."""
@@ -131,11 +135,11 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
     else:
         found = ScoreNoise(naive_noise_matrix(regression, solution, scale), "independent")
     if np.any(regression.base.ridge > 0):
-        found = replace(found, middle=found.middle + penalty_noise_matrix(regression, solution, weights, found.middle))
+        found = found.plus(penalty_noise_matrix(regression, solution, weights, found.score_covariance))
     if regression.prior is None:
         return found
     prior = regression.prior_weight(weights) ** 2 * regression.prior.matrix
-    return replace(found, middle=found.middle + prior.T @ prior)
+    return found.plus(prior.T @ prior)
 
 
 def _possible(problem: Problem, regression: Regression, cov_type: CovType | None) -> CovType:
@@ -158,19 +162,20 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
 
 def correlated_noise_matrix(regression: Regression, found: Correlation, weights: Array) -> Array:
     """Return sum_j w_j^4 X_j' C_j X_j (base, base) of autocorrelated residuals, plus common noise of equations."""
-    middle = np.zeros((len(regression.base), len(regression.base)))
+    score_covariance = np.zeros((len(regression.base), len(regression.base)))
     for j, factor in enumerate(regression.factors):
         columns = found.columns[j]
         more = factor.rows / max(found.rows[j], 1.0)  # only parts of very long data are used
-        middle[np.ix_(columns, columns)] += weights[j] ** 4 * more * found.noise[j]
+        score_covariance[np.ix_(columns, columns)] += weights[j] ** 4 * more * found.noise[j]
     for (i, j), noise in found.shared.items():
         more = regression.factors[i].rows / max(found.rows[i], 1.0)
         both = (weights[i] * weights[j]) ** 2 * more * noise
-        middle[np.ix_(found.columns[i], found.columns[j])] += both
-        middle[np.ix_(found.columns[j], found.columns[i])] += both.T
+        score_covariance[np.ix_(found.columns[i], found.columns[j])] += both
+        score_covariance[np.ix_(found.columns[j], found.columns[i])] += both.T
     if found.common is not None:
-        middle += sum(factor.rows for factor in regression.factors) / max(float(found.rows.sum()), 1.0) * found.common
-    return middle
+        more = sum(factor.rows for factor in regression.factors) / max(float(found.rows.sum()), 1.0)
+        score_covariance += more * found.common
+    return score_covariance
 
 
 def block_noise(regression: Regression, solution: Solution, weights: Array) -> ScoreNoise:
@@ -261,13 +266,13 @@ def naive_noise_matrix(regression: Regression, solution: Solution, weights: Arra
 
     c_j is the residual variance of joint j, or the given one.
     """
-    middle = np.zeros_like(solution.inverse)
+    score_covariance = np.zeros_like(solution.inverse)
     for j, factor in enumerate(regression.factors):
         variance = factor.misfit(solution.beta) / max(factor.rows - len(factor.columns), 1) if variances is None \
             else variances[j]
         own = factor.r[:, :-1]
-        middle[np.ix_(factor.columns, factor.columns)] += weights[j] ** 4 * variance * (own.T @ own)
-    return middle
+        score_covariance[np.ix_(factor.columns, factor.columns)] += weights[j] ** 4 * variance * (own.T @ own)
+    return score_covariance
 
 
 def naive_covariance(regression: Regression, solution: Solution, weights: Array,

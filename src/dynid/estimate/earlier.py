@@ -57,8 +57,8 @@ def with_prior(problem: Problem, earlier: Estimate) -> tuple[Problem, Weight]:
     stacked = alone.regression.stack(weights)
     try:
         solution = solve(alone.regression, stacked)
-        middle = noise(alone, solution, weights).middle
-        c = max(float(np.trace(solution.inverse @ middle)) / max(solution.rank, 1), 1.0)
+        score_covariance = noise(alone, solution, weights).score_covariance
+        c = max(float(np.trace(solution.inverse @ score_covariance)) / max(solution.rank, 1), 1.0)
     except NotPossibleError:  # without motion the prior is the estimate
         c = 1.0
     known = np.flatnonzero(earlier.identified)

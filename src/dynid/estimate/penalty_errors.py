@@ -30,7 +30,8 @@ def at_most_the_difference(by_penalty: Array, by_noise: Array, without: Array, d
     return by_penalty * np.outer(share, share)
 
 
-def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Array | None, middle: Array) -> Array:
+def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Array | None,
+                         score_covariance: Array) -> Array:
     """Return the squared error (base, base) by the ridge penalties of terms, as noise of the equations.
 
     The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset, the
@@ -43,7 +44,7 @@ def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Ar
         regression: the equations.
         solution: solution of the equations, with penalties.
         weights: weights of the joints (dof,), or None.
-        middle: noise covariance of the equations of the data (base, base).
+        score_covariance: noise covariance of the equations of the data (base, base).
     """
     base, items, known = regression.base, regression.base.parameters.items, solution.excited
     leads = [items[c] for c in base.independent]
@@ -68,11 +69,11 @@ def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Ar
     share, turn = np.linalg.eigh(half.T @ (penalty[known, None] * half))
     open_half = (half @ turn) / np.sqrt(np.maximum(1.0 - share, _MIN_DATA_SHARE))
     without = open_half @ open_half.T
-    inverse, own = solution.inverse[np.ix_(known, known)], middle[np.ix_(known, known)]
+    inverse, own = solution.inverse[np.ix_(known, known)], score_covariance[np.ix_(known, known)]
     is_rigid = np.array([item.kind.group in ("body", "rotor") for item in leads])[known]
     by_penalty = at_most_the_difference(
         (inverse * error[known] ** 2) @ inverse, inverse @ own @ inverse, without @ own @ without,
         np.where(is_rigid, without @ (penalty[known] * solution.beta[known]), np.inf))
-    normal, found = np.linalg.pinv(inverse, hermitian=True, rcond=1e-15), np.zeros_like(middle)
+    normal, found = np.linalg.pinv(inverse, hermitian=True, rcond=1e-15), np.zeros_like(score_covariance)
     found[np.ix_(known, known)] = normal @ by_penalty @ normal
     return found

@@ -182,7 +182,7 @@ def _least_squares(problem: Problem, rule: _Rule, name: str, weights: Array | No
     if rule.criterion == "f-test" and free < 1:
         raise NotPossibleError(f"{count:.0f} {rule.rows} rows are too few for an F-test of {len(first)} base "
                                "parameters; record a longer motion", code="too-few-rows")
-    view = FoldedView(stacked, noisy.middle, stacked.select(first).rest, free)
+    view = FoldedView(stacked, noisy.score_covariance, stacked.select(first).rest, free)
     kept, more = walked(view, first, names, rule, stacked, free)
     removed = [*(Removal(names[c], np.inf, 0.0) for c in np.flatnonzero(~full.excited)), *more]
     reduced = replace(problem, regression=regression.select(kept))
@@ -285,11 +285,11 @@ View = Callable[[Ints], KeptParameters]  # a fit with only some of its parameter
 @dataclass(frozen=True, eq=False)
 class FoldedView:
     """Least squares with any set of columns, solved from the compressed factor, with the noise of the full model.
-    stacked: the equations. middle (base, base): see `ScoreNoise`. rest: residual sum of squares of the full model.
-    free: effective rows minus parameters."""
+    stacked: the equations. score_covariance (base, base): see `ScoreNoise`. rest: residual sum of squares of the full
+    model. free: effective rows minus parameters."""
 
     stacked: Stacked
-    middle: Array
+    score_covariance: Array
     rest: float
     free: float
 
@@ -298,7 +298,7 @@ class FoldedView:
         scale = np.linalg.norm(part.r, axis=0)
         half = solve_triangular(part.r / scale, np.eye(len(kept))) / scale[:, None]
         inverse = half @ half.T
-        std = np.sqrt(np.diag(inverse @ self.middle[np.ix_(kept, kept)] @ inverse))
+        std = np.sqrt(np.diag(inverse @ self.score_covariance[np.ix_(kept, kept)] @ inverse))
         cost = (part.rest - self.rest) / self.rest * self.free if self.rest > 0 else np.inf
         return KeptParameters(half @ part.rho, std, float(cost))
 

@@ -56,7 +56,7 @@ def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-s
     known = solve(regression, stacked)
     solution = replace(known, beta=problem.base.reduce(theta), inverse=scaled.inverse(strength))
     fit = LinearFit.from_solution(problem, solution, weights, strength=float(strength), **facts)
-    penalty = scaled.ridge_penalty(strength)
+    penalty = scaled.nominal_sensitivity(strength)
 
     def uncertain(cov_type: CovType | None) -> Uncertainty:
         found = fit.noise(cov_type)
@@ -114,7 +114,7 @@ class RidgeProblem:
         half = self._to_base / np.sqrt(self.singular ** 2 + strength)
         return half @ half.T
 
-    def ridge_penalty(self, strength: float) -> Array:
+    def nominal_sensitivity(self, strength: float) -> Array:
         """Return the sensitivity (base, parameters) of the base values to errors of the nominal values."""
         return (self._to_base * (strength / (self.singular ** 2 + strength))) @ (self.right.T / self.scale)
 
@@ -123,13 +123,13 @@ def _nominal_errors(problem: Problem, stacked: Stacked, found: ScoreNoise, excit
                     ) -> NominalErrors:
     """Return the estimated errors of the nominal values (parameters,) with these scales."""
     columns, normal = stacked.r @ problem.base.matrix, stacked.r.T @ stacked.r
-    seen, middle = np.ix_(excited, excited), found.middle
+    seen, score_covariance = np.ix_(excited, excited), found.score_covariance
     if found.cov_type == "blocks":  # rank deficient, so only its size is used
-        middle = normal * (np.trace(np.linalg.solve(normal[seen], middle[seen])) / excited.sum())
+        score_covariance = normal * (np.trace(np.linalg.solve(normal[seen], score_covariance[seen])) / excited.sum())
     matrices = {body: ten.pseudo_inertia(nominal[places]) for body, places in problem.base.parameters.bodies.items()}
     groups = nominal_groups(problem.base.parameters, matrices, scale)
     return NominalErrors.from_score(groups, (stacked.r.T @ columns)[excited],
-                                    (stacked.r.T @ (stacked.rho - columns @ nominal))[excited], middle[seen])
+                                    (stacked.r.T @ (stacked.rho - columns @ nominal))[excited], score_covariance[seen])
 
 
 def nominal_and_scales(problem: Problem) -> tuple[Array, Array]:

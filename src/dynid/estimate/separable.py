@@ -123,7 +123,7 @@ def separable_fit(problem: Problem, *, span: float, iterations: int, tolerance: 
                       "notes": _undetermined_shape_notes(untold)})
     normal = np.linalg.pinv(solution.inverse, hermitian=True, rcond=1e-15)
     return SeparableFit(free, best.weights, best.plain, covariance[:b, :b],
-                        replace(found, middle=normal @ covariance[:b, :b] @ normal))
+                        replace(found, score_covariance=normal @ covariance[:b, :b] @ normal))
 
 
 def _undetermined_shape_notes(names: Sequence[str]) -> tuple[Note, ...]:

@@ -153,7 +153,7 @@ class RobotFold:
         return solve(self.regression, self.stacked)
 
     @cached_property
-    def middle(self) -> Array:
+    def score_covariance(self) -> Array:
         """Covariance (base, base) of the score sum_j w_j^2 X_j' e_j; for white noise if `noise` was not computed."""
         size = len(self.regression.base)
         found = np.zeros((size, size))
@@ -171,7 +171,7 @@ class RobotFold:
     def covariance(self) -> Array:
         """Covariance (base, base) of `solution` under its noise; zeros for parameters that are not excited."""
         inverse = self.solution.inverse
-        return np.asarray(inverse @ self.middle @ inverse)
+        return np.asarray(inverse @ self.score_covariance @ inverse)
 
     def information(self) -> tuple[Array, Array]:
         """Return a square root (base, k) of the information matrix, and root' theta_hat (k,), whose covariance is the
@@ -188,7 +188,7 @@ class RobotFold:
         left, singular, turn = left[:, kept], singular[kept], right[kept]
         # Errors along the kept directions: z = S^-1 U' e with covariance S^-1 (V' M V / S) S^-1, M in scaled columns.
         half = (turn / scale) / singular[:, None]
-        covariance = half @ self.middle @ half.T / np.outer(singular, singular)
+        covariance = half @ self.score_covariance @ half.T / np.outer(singular, singular)
         values = left.T @ self.stacked.rho / singular
         # z = V' (scale theta): whiten z.
         deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-300))

@@ -122,11 +122,11 @@ def _with_gains(robot: RobotFold, gains: float | None) -> Array:
     return np.vstack([*parts, prior])
 
 
-def _middle_with_gains(robot: RobotFold) -> Array:
+def _score_covariance_with_gains(robot: RobotFold) -> Array:
     """Return the covariance (base + dof, base + dof) of the score with the columns of the gains. The autocorrelation of
     the noise is assumed to have the same effect on a gain's column as on the joint's others."""
-    base, found = len(robot.regression.base), np.zeros((len(robot.middle) + robot.regression.dof,) * 2)
-    found[:base, :base] = robot.middle
+    base, found = len(robot.regression.base), np.zeros((len(robot.score_covariance) + robot.regression.dof,) * 2)
+    found[:base, :base] = robot.score_covariance
     for j, factor in enumerate(robot.regression.factors):
         variance = factor.misfit(robot.solution.beta) / max(factor.rows - len(factor.columns), 1)
         plain = variance * float(np.sum(factor.r[:, :-1] ** 2))
@@ -231,9 +231,9 @@ def completed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], total: S
     base, dof = len(shared), robots[0].regression.dof
     half = np.linalg.inv(total.r)
     inverse = half @ half.T
-    carries, keeps, middles = [], [], []
+    carries, keeps, score_covariances = [], [], []
     for robot, part in zip(robots, parts, strict=True):
-        wide = robot.middle if gains is None else _middle_with_gains(robot)
+        wide = robot.score_covariance if gains is None else _score_covariance_with_gains(robot)
         width = len(wide)
         root = np.linalg.inv(part.own) if len(part.columns) else np.zeros((0, 0))
         carry = np.zeros((width, int(shared.sum())))  # change of own and shared values by a change of the shared ones
@@ -243,11 +243,12 @@ def completed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], total: S
         keep[np.ix_(part.columns, part.columns)] = root @ root.T
         carries.append(carry)
         keeps.append(keep)
-        middles.append(wide)
-    middle = tree_sum([carry.T @ one @ carry for carry, one in zip(carries, middles, strict=True)], np.add)
-    covariance = inverse @ middle @ inverse
+        score_covariances.append(wide)
+    score_covariance = tree_sum([carry.T @ one @ carry
+                                 for carry, one in zip(carries, score_covariances, strict=True)], np.add)
+    covariance = inverse @ score_covariance @ inverse
     found, spread, factors = [], [], []
-    for part, carry, keep, one in zip(parts, carries, keeps, middles, strict=True):
+    for part, carry, keep, one in zip(parts, carries, keeps, score_covariances, strict=True):
         row = np.full(base + dof, np.nan)
         row[np.flatnonzero(shared)] = values
         row[part.columns] = part.values(values)

@@ -72,13 +72,13 @@ def stream_noise(recursion: Recursion, regression: Regression, solution: Solutio
         found = block_noise(regression, solution, recursion.scale)
     elif recursion.done > 0 and not recursion.forgetting.scalar:
         known = np.ix_(solution.excited, solution.excited)
-        middle = np.zeros_like(solution.inverse)
-        middle[known] = low_power(recursion.innovations()) * np.linalg.inv(solution.inverse[known])
-        return ScoreNoise(middle, "innovations")
+        score_covariance = np.zeros_like(solution.inverse)
+        score_covariance[known] = low_power(recursion.innovations()) * np.linalg.inv(solution.inverse[known])
+        return ScoreNoise(score_covariance, "innovations")
     else:
         found = ScoreNoise(naive_noise_matrix(regression, solution, recursion.scale), "independent")
     prior = regression.prior  # its rows have unit noise
-    return found if prior is None else replace(found, middle=found.middle + prior.matrix.T @ prior.matrix)
+    return found if prior is None else found.plus(prior.matrix.T @ prior.matrix)
 
 
 def moderated(naive: Array, variances: Array, parameter_freedoms: Array, identified: Bools) -> tuple[Array, float]:

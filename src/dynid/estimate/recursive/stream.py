@@ -265,11 +265,11 @@ def instrumental_estimate(recursion: Recursion, method: str) -> Estimate:
     doubled = recursion.memory.regression(doubled_base(base), recursion.joints)
     cross = recursion.r[:b, :b].T @ recursion.r[:b, b:2 * b]
     gain = np.asarray(np.linalg.pinv(cross, rcond=1e-12), dtype=float)
-    middle, cov_type, degrees_of_freedom = _middle(doubled, recursion, beta, gain)
+    score_covariance, cov_type, degrees_of_freedom = _score_covariance(doubled, recursion, beta, gain)
     plain = replace(doubled, base=base, factors=tuple(_without_instruments(f, b) for f in doubled.factors), blocks=())
     facts: dict[str, Any] = {"weights": recursion.scale.tolist(), "least_correlation": correlation,
                              **result.stream_facts(recursion)}
-    known = OnDemand.known(Uncertainty(gain @ middle @ gain.T, cov_type, degrees_of_freedom))
+    known = OnDemand.known(Uncertainty(gain @ score_covariance @ gain.T, cov_type, degrees_of_freedom))
     return Estimate(method, recursion.layout.model, base, beta, excited, known,
                     diagnostics=Diagnostics.from_fit(plain, beta, rank=int(excited.sum()), **facts))
 
@@ -292,11 +292,11 @@ def _without_instruments(factor: Factor, b: int) -> Factor:
                   factor.power)
 
 
-def _middle(doubled: Regression, recursion: Recursion, beta: Array, gain: Array) -> tuple[Array, Any, float]:
+def _score_covariance(doubled: Regression, recursion: Recursion, beta: Array, gain: Array) -> tuple[Array, Any, float]:
     """Return the score covariance Z' C Z (base, base) by a jackknife over blocks, or for independent rows."""
     b, blocks = len(beta), [block for block in doubled.blocks if block.rows]
     enough = len(blocks) >= FEWEST_BLOCKS
-    middle = np.zeros((b, b))
+    score_covariance = np.zeros((b, b))
     for block in blocks:
         score, share = np.zeros(b), np.zeros((b, b))
         for weight, factor in zip(recursion.scale, block.factors, strict=True):
@@ -307,10 +307,10 @@ def _middle(doubled: Regression, recursion: Recursion, beta: Array, gain: Array)
             share[np.ix_(own, own)] += z.T @ y if enough else z.T @ z * (residual @ residual) / max(factor.rows, 1)
         if enough:  # estimate without the block, to second order
             moved = score + share @ (gain @ score)
-            middle += np.outer(moved, moved) * (len(blocks) - 1) / len(blocks)
+            score_covariance += np.outer(moved, moved) * (len(blocks) - 1) / len(blocks)
         else:
-            middle += share
+            score_covariance += share
     prior = recursion.prior
     if prior is not None:
-        middle += prior.matrix.T @ prior.matrix
-    return middle, "blocks" if enough else "independent", float(len(blocks) - 1) if enough else np.inf
+        score_covariance += prior.matrix.T @ prior.matrix
+    return score_covariance, "blocks" if enough else "independent", float(len(blocks) - 1) if enough else np.inf
