@@ -10,9 +10,9 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import ContextDecorator
 from functools import lru_cache
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -45,10 +45,6 @@ def pool(threads: int, name: str = _THREAD_NAME) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix=name)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=pool.cache_clear)  # a forked process has no threads and would wait forever
-
-
 def _inside() -> bool:
     """Return whether the calling thread is one of the worker threads, from which no further work may be submitted."""
     return threading.current_thread().name.startswith(_THREAD_NAME)
@@ -72,9 +68,38 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """Return a context in which BLAS uses one thread, because small products in many threads wait for each other."""
-    return cast(AbstractContextManager[object], _blas().limit(limits=1, user_api="blas"))
+class one_blas_thread(ContextDecorator):
+    """Context, and decorator of functions, in which BLAS uses one thread.
+
+    Small products in many threads wait for each other: beside another busy process they take ten times as long. The
+    limit holds for the whole process from the first of all contexts to the end of the last, so nested ones cost little.
+    """
+
+    _lock = threading.Lock()
+    _depth = 0
+    _limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if one_blas_thread._depth == 0:
+                one_blas_thread._limit = _blas().limit(limits=1, user_api="blas")
+            one_blas_thread._depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            one_blas_thread._depth -= 1
+            if one_blas_thread._depth == 0:
+                one_blas_thread._limit.restore_original_limits()
+
+
+def _forget_threads() -> None:
+    """Forget the threads of the parent in a forked process, which has none and would wait for them forever."""
+    pool.cache_clear()
+    one_blas_thread._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 def side_by_side(work: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None) -> list[Result]:

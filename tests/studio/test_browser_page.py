@@ -94,7 +94,8 @@ def test_refresh_in_the_middle_of_a_run(page: Any, two_joints: tuple[Path, Path]
     page.wait_for_selector("#progress:visible")
     finished(page)
     assert page.evaluate(results) == before + 1
-    assert page.locator("#panel-run table tbody tr").count() == before + 1
+    page.wait_for_function("(rows) => document.querySelectorAll('#panel-run table tbody tr').length === rows",
+                           arg=before + 1)  # the table is drawn after the job's end is shown
 
 
 def test_bad_column_is_explained_where_it_stands(page: Any, two_joints: tuple[Path, Path]) -> None:

@@ -34,6 +34,7 @@ from dynid.findings import Finding, Note
 from dynid.progress import ProgressCallback, prefixed, silent
 from dynid.recording import Recording
 from dynid.robot import Robot
+from dynid.threads import one_blas_thread
 
 Gain = float | Sequence[float] | Mapping[str, float]
 # s after which a simulation without a position loop restarts, because its errors grow with time. The longest time that
@@ -49,6 +50,7 @@ _SEARCHED_STARTS = 3  # initial values with the lowest cost, each refined by a s
 _START_ITERATIONS = 2  # iterations of this search: the first corrects errors that all initial values have in common
 
 
+@one_blas_thread()
 def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog], *,
                        law: str | DriveLaw = "pd", gains: Mapping[str, Gain] | None = None, friction: str = "auto",
                        delay: float | None = None, also: Sequence[str] = (), diagnose: bool = True,

@@ -21,6 +21,7 @@ from dynid.model import complete
 from dynid.quantities import ALARMS, check_quantity
 from dynid.recording import Recording
 from dynid.regression.base import dry_columns
+from dynid.threads import one_blas_thread
 
 _MAXIMUM_WINDOWS = 5.0  # filter windows per block: the maxima of two blocks are nearly independent
 _TAIL_SHARE = 0.1  # share of the largest maxima, from which the tail of the distribution is estimated
@@ -78,6 +79,7 @@ class FreeMotion:
         return np.linalg.solve(lower, torques.tau[:, :, None])[:, :, 0]
 
 
+@one_blas_thread()
 def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], method: ObserverMethod = "momentum",
                 window: float = 0.03, alarms: float = 1.0) -> FreeMotion:
     """Return the statistics of logs without contact; method, window: see `FilterOptions`; alarms: false alarms per

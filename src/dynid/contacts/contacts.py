@@ -16,6 +16,7 @@ from dynid.model import Model, Payload
 from dynid.output_fields import output_fields
 from dynid.recording import Recording
 from dynid.regression import BaseParameters
+from dynid.threads import one_blas_thread
 
 _MAX_MEAN_SQUARE_LEFT = 4.0  # mean square of the residual, in standard deviations, up to which a hypothesis is accepted
 _MIN_EXPLAINED_SHARE = 0.9  # of the external torque that an accepted hypothesis explains
@@ -88,6 +89,7 @@ class ContactLog:
     findings: tuple[Finding, ...]
 
 
+@one_blas_thread()
 def find_contacts(outside: ExternalWrench, log: Recording) -> ContactLog:
     """Return the contacts that an estimator of external wrenches detects in a log."""
     rows, delay = outside.of_log(log)

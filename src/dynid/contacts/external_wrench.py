@@ -20,6 +20,7 @@ from dynid.payloads.frames import mounting_frame
 from dynid.quantities import FORCE, check_quantity
 from dynid.recording import Recording
 from dynid.robot import BASE, Robot
+from dynid.threads import one_blas_thread
 
 PRIOR = (100.0, 20.0)  # N and N m: typical wrenches of people and tools
 _RELEASE_LEVEL_SHARE = 0.5  # share of the alarm level below which the statistic is low
@@ -117,6 +118,7 @@ class ExternalWrench:
         return ExternalWrench(self.estimate, self.frame, free=self.free, axes=self.axes,
                               prior=(float(self.prior[0]), float(self.prior[3])))
 
+    @one_blas_thread()
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> WrenchRows:
         """Add positions (m, dof) and torques (m, dof) with time stamps (m,), s, and return the rows that they
         complete."""

@@ -42,6 +42,7 @@ from dynid.recording.preparation import Preparation
 from dynid.recording.sample_preparation import prepare
 from dynid.regression import Regression
 from dynid.regression.known import KnownValues
+from dynid.threads import one_blas_thread
 
 TIMES_MOTION_BAND = 2.5  # of the yardstick, by the band with 99 % of the velocity's power: accelerations reach higher
 LOWEST_YARDSTICK_HZ = 4.0  # lower bound for slow motion, because friction torques change faster than the motion
@@ -108,6 +109,7 @@ class CutoffChoice:
                       "errors": self.errors, "alike": self.alike, "yardstick": self.yardstick, "step": self.step})
 
 
+@one_blas_thread()
 def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording], settings: Preparation | None = None,
                   *, known: KnownValues | None = None) -> CutoffChoice:
     """Return the cut-off for identifying a model from recordings, by cross-validation.

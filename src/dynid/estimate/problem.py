@@ -31,6 +31,7 @@ from dynid.regression.equations import unmeasured_joints
 from dynid.regression.filtered import kept
 from dynid.regression.known import KnownValues, with_known
 from dynid.signals import at_times
+from dynid.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from dynid.simulation import Controller
@@ -319,6 +320,7 @@ def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:
     return replace(estimate, values=values, theta=theta, diagnostics=facts)
 
 
+@one_blas_thread()
 def identify(problem: Problem | LinearModel, data: Data | None = None, method: str = "auto", *,
              known: KnownValues | None = None, cov_type: CovType | None = None, **options: Any) -> Estimate:
     """Identify the parameters of a model from data: identify(model, samples, method="irls", loss="huber").

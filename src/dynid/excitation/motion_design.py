@@ -15,6 +15,7 @@ from dynid.excitation.standing.options import Standing, refuse_without_feet
 from dynid.excitation.trajectories.families import Family, Fourier
 from dynid.model import LinearModel, Model, flexible_joint_model, make_terms
 from dynid.robot import Robot
+from dynid.threads import one_blas_thread
 
 _RIGID_JOINTS_NOTE = (
     "joints are assumed to be rigid: their deflection, and the speed and torque of their vibration, are not included"
@@ -22,6 +23,7 @@ _RIGID_JOINTS_NOTE = (
 _FOURIER, _MEASUREMENT, _NO_PRIOR, _SEARCH = Fourier(), Measurement(), PriorKnowledge(), Search()
 
 
+@one_blas_thread()
 def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: Family = _FOURIER,
            criterion: str | Criterion = "condition", measurement: Measurement = _MEASUREMENT,
            prior: PriorKnowledge = _NO_PRIOR, search: Search = _SEARCH,

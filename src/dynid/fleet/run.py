@@ -41,6 +41,7 @@ from dynid.robot import Robot
 from dynid.runs.choices import choose
 from dynid.runs.models import make_model, make_robot
 from dynid.runs.settings import ModelSettings, RunSettings
+from dynid.threads import one_blas_thread
 from dynid.workers import Workers
 
 _MAX_TABLE_ROBOTS = 12  # robots in the cross-prediction table: those that differ, then the first ones
@@ -65,6 +66,7 @@ class FleetOptions:
     keep_gone: bool = False
 
 
+@one_blas_thread()
 def run_fleet(settings: FleetSettings, options: FleetOptions | None = None,
               progress: ProgressCallback = silent) -> FleetResult:
     """Compress all new logs of a fleet, and compare its robots.

@@ -27,6 +27,7 @@ from dynid.fleet.robot_fold import RobotFold
 from dynid.lapack import solve_triangular
 from dynid.regression import BaseParameters, Stacked
 from dynid.regression.factor import triangular
+from dynid.threads import one_blas_thread
 from dynid.workers import tree_sum
 
 OWN_GROUPS = ("friction", "offset", "stiffness", "other")  # differ between robots; links and rotors are common
@@ -185,6 +186,7 @@ class SharedEstimate:
         return np.where(np.isfinite(self.values), found, np.inf)
 
 
+@one_blas_thread()
 def shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS,
                     gains: float | None = None) -> SharedEstimate:
     """Return the joint least-squares estimate of a fleet, by a sum over robots."""
@@ -261,6 +263,7 @@ def completed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], total: S
                           covariance, tuple(spread), np.array(factors), total.rows, theta)
 
 
+@one_blas_thread()
 def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] = OWN_GROUPS,
                                gains: float | None = None) -> SharedEstimate:
     """Return the joint least-squares estimate of a fleet with physically consistent links. Standard errors are those

@@ -33,7 +33,7 @@ from dynid.regression.equations import Layout
 from dynid.regression.known import fixed_inertia_values
 from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
-from dynid.threads import pool
+from dynid.threads import one_blas_thread, pool
 
 _SAMPLES_AT_ONCE = 512  # samples whose rows are computed at once
 # rad/s or m/s below which a joint is at rest, and samples after which the robot is
@@ -214,6 +214,7 @@ class Online(Streamed):
         return OneSample.from_model(model, self.layout, self._entries.torque_rows)
 
     # -- raw data --------------------------------------------------------------------------------
+    @one_blas_thread()
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
         """Update the estimate with raw positions and torques and their time stamps (s), one sample or a block.
 

@@ -40,6 +40,7 @@ from dynid.recording.drive_gains import gain_covariance
 from dynid.regression import Regression, fold
 from dynid.regression.derived import torque_equations
 from dynid.signals import fast_length
+from dynid.threads import one_blas_thread
 
 # Share of a motion's size: largest RMS difference of the same motion with and without load.
 MAX_MOTION_DIFFERENCE = 0.2
@@ -47,6 +48,7 @@ _EXAMPLE = "payload(estimate, dynid.prepare(dynid.read('loaded.csv', robot=robot
 UnloadedData = Problem | Regression | Samples | Sequence[Samples]
 
 
+@one_blas_thread()
 def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | None = None, *,
             method: PayloadMethod | None = None, unloaded: UnloadedData | None = None, pose: ArrayLike | None = None,
             mass: float | tuple[float, float] | None = None, gain_std: ArrayLike | None = None,

@@ -26,6 +26,7 @@ from dynid.recording.preparation.selection import true_ranges
 from dynid.regression import Regression
 from dynid.regression.base import dry_columns
 from dynid.regression.equations import Layout
+from dynid.threads import one_blas_thread
 
 IDENTIFIED_SHARE_OF_PRIOR = 0.5  # share of the prior standard deviation below which a parameter is identified
 _ASSUMED_SPEED_SHARE = 0.25  # share of the velocity limits in the robot file: initial top speeds
@@ -86,11 +87,13 @@ class LivePayload(Streamed):
             np.where(np.isfinite(limit), _ASSUMED_SPEED_SHARE * limit, 0.0), _MAX_REST_SHARE if self._dry else np.inf)
 
     # -- data ------------------------------------------------------------------------------------
+    @one_blas_thread()
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
         """Update with raw positions, torques and time stamps (s), one sample or a block; return the number of completed
         rows, which are `delay` seconds old. See `Online.feed`; references are not used."""
         return self._feed.push(*fed_samples(t, q, tau, self._made.model.dof))
 
+    @one_blas_thread()
     def update(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike) -> None:
         """Update with a prepared sample (dof,) or block (samples, dof): q, dq, ddq in rad (m) and s, tau in N m (N)."""
         motion = checked_motion(self.joint_names, q, dq, ddq, tau)

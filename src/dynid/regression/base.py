@@ -17,6 +17,7 @@ from dynid.dynamics.following import random_postures
 from dynid.errors import ModelError, NotPossibleError, require_type
 from dynid.model import LinearModel, Model, Parameters, robot_model
 from dynid.robot import Robot
+from dynid.threads import one_blas_thread
 
 # Regressor columns depend on geometry alone, so rounding and real effects differ clearly: the remainder of a dependent
 # column is below 1e-12, while an offset of 0.1 mm on a metre leaves 1e-8.
@@ -148,6 +149,7 @@ def _shortest(numbers: Array, errors: Array) -> Array:
     return found
 
 
+@one_blas_thread()
 def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] | None = None, *,
                     seed: int = 0, unmeasured: Sequence[int] = (),
                     by: Literal["qr", "svd"] = "qr") -> BaseParameters:

@@ -29,6 +29,7 @@ from dynid.robot import Robot
 from dynid.runs.loading import LoadedProblem, Resting, compressed, control_law, load_problem, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.settings import ModelSettings, RunSettings
+from dynid.threads import one_blas_thread
 from dynid.validate import (
     Breakaway,
     CrossValidation,
@@ -134,6 +135,7 @@ class Run:
         return self.problem.data
 
 
+@one_blas_thread()
 def run(settings: RunSettings, progress: ProgressCallback = silent, *, workers: Workers | None = None,
         store: Path | None = None) -> Run:
     """Read and prepare the logs, make the choices left open, identify, validate and give a verdict.

@@ -17,6 +17,7 @@ from dynid.model import complete
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
+from dynid.threads import one_blas_thread
 from dynid.validate.cross_validation import CrossValidation, unrepeated_blocks, unrepeated_finding
 from dynid.validate.cutoff_influence import CutoffDependence
 from dynid.validate.deflection import resonances
@@ -123,6 +124,7 @@ class Verdict:
                       "hypotheses": self.hypotheses})
 
 
+@one_blas_thread()
 def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, *,
             validation: Samples | Reconstruction | Sequence[Samples | Reconstruction] = (),
             reconstruction: Reconstruction | None = None, cross: CrossValidation | None = None,

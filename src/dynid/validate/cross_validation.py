@@ -28,6 +28,7 @@ from dynid.output_fields import output_fields
 from dynid.plain import PlainFields, plain
 from dynid.quantities import percent_text
 from dynid.regression import Regression
+from dynid.threads import one_blas_thread
 from dynid.validate.words import listed, sentence
 
 # Expected prediction error of a block due to the uncertainty of parameters from the other blocks, in standard
@@ -93,6 +94,7 @@ class CrossValidation:
         return self.blocks[int(np.nanargmax(self.errors))]
 
 
+@one_blas_thread()
 def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate | None = None,
                    options: Mapping[str, Any] | None = None) -> CrossValidation:
     """Cross-validate a method over blocks of time: fit without each block and test on it.
