@@ -62,6 +62,18 @@ def test_a_wrong_sign_is_not_usable_named_first_and_corrected_by_what_is_typed(d
     assert again.code == 0 and again.out.startswith("Good model: ")
 
 
+def test_a_terminal_shows_bold_headers_and_options_on_one_line(dynid, log, monkeypatch):
+    """Codes of styles reach the terminal as such, and what is copied from 40 columns has no line break."""
+    plain = dynid("identify", "arm3r", "sign.csv", *QUICK).out
+    for name, value in (("FORCE_COLOR", "1"), ("TERM", "xterm-256color"), ("COLUMNS", "40")):
+        monkeypatch.setenv(name, value)
+    shown = dynid("identify", "arm3r", "sign.csv", *QUICK).out
+    assert "\x1b[1mtorque " in shown and "\\x1b" not in shown
+    [typed] = [line for line in plain.splitlines() if "Add to the command" in line]
+    assert typed in shown.splitlines() and len(typed) > 40
+    assert "\n\n" not in shown
+
+
 @pytest.mark.parametrize(("factors", "words"), [
     ((1.0, 2.0, 1.0), "drive gain"), ((150.0, 60.0, 300.0), "torque unit")])
 def test_scales_of_joints_are_corrected_by_what_is_typed(dynid, log, factors, words):

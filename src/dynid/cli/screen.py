@@ -23,9 +23,12 @@ class Screen:
 
     def print(self, part: Any = "") -> None:
         """Print a text or table regardless of its height; text literally, tables without the blank line below them."""
+        from rich.text import Text
+
         text = self._rendered(part)
         self.lines -= text.count("\n")
-        self.to.out(text, end="", highlight=False)
+        # A terminal's rendered text has codes of styles, which the console would print as characters.
+        self.to.print(Text.from_ansi(text.removesuffix("\n")), no_wrap=True, overflow="ignore")
 
     def height(self, parts: Sequence[Any]) -> int:
         """Return the number of screen lines that some texts and tables need."""

@@ -12,6 +12,7 @@ from dynid.recording.log_files import short_name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
@@ -94,20 +95,23 @@ def _coupling_sentences(choice: FrictionChoice | None) -> list[str]:
     return sentences
 
 
-def _finding_lines(result: Run) -> list[str]:
-    """Return the lines of the findings, the most important first, each with its consequences and options to add."""
+def _finding_lines(result: Run) -> list[Group]:
+    """Return the lines of each finding, the most important first, with its consequences and options to add."""
+    from rich.console import Group
+
+    from dynid.cli.plain_console import to_copy
     from dynid.runs.remedies import remedy
     from dynid.validate.grade import grouped
 
     lines = []
     for finding, consequences in grouped([one for one in result.verdict.findings if one.kind == "suspicious"]):
-        line = f"- {finding.text}"
+        parts: list[str | Text] = [f"- {finding.text}"]
         if options := remedy(finding, result):
-            line += f"\n  Add to the command: {options}"
+            parts.append(to_copy(f"  Add to the command: {options}"))
         if consequences:
             titles = ", ".join(dict.fromkeys(one.title for one in consequences))
-            line += f"\n  It also explains: {titles}."
-        lines.append(line)
+            parts.append(f"  It also explains: {titles}.")
+        lines.append(Group(*parts))
     return lines
 
 
@@ -130,8 +134,8 @@ def _print_whole_run(result: Run, written: Mapping[str, str], notes: Sequence[st
     to.print((error_table if len(fits) < _MAX_LOG_COLUMNS else log_table)(fits))
     print_simulations(result.simulations)
     print_dropped(result.logs)
-    for line in _finding_lines(result):
-        to.print(line, markup=False)
+    for finding_lines in _finding_lines(result):
+        to.print(finding_lines, markup=False)
     for finding in result.verdict.findings:
         if finding.kind != "suspicious":
             to.print(f"- {finding.text}", markup=False)
@@ -161,8 +165,7 @@ def parameter_table(estimate: Estimate) -> Table:
 
 def _better_motion(result: Run, written: Mapping[str, str]) -> list[str | Text]:
     """Return the command that designs a better motion, if some parameters need one."""
-    from rich.text import Text
-
+    from dynid.cli.plain_console import to_copy
     from dynid.runs.remedies import improve_command
     from dynid.validate.conclusion import ONE_WAY
 
@@ -174,7 +177,7 @@ def _better_motion(result: Run, written: Mapping[str, str]) -> list[str | Text]:
     one_way = [f"- {one.text}" for one in result.verdict.findings if one.code == ONE_WAY[0]]
     return [*one_way,
             f"Design a motion that determines more parameters well (listed {_more(written)}):",
-            Text(f"  {improve_command(result.settings.robot, folder)}", no_wrap=True, overflow="ignore")]
+            to_copy(f"  {improve_command(result.settings.robot, folder)}")]
 
 
 def _more(written: Mapping[str, str]) -> str:
