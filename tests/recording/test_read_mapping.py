@@ -204,7 +204,7 @@ def test_wrong_mappings_give_one_sentence(rules: dict[str, object], message: tup
     ({"wrench": ["t", "q_a"]}, ("bad-recording", "wrench", "6 columns")),
     ({"velocity": ["q_a"]}, ("column-count", "position", "velocity")),
     ({"joints": ["a", "b", "c"]}, ("no-column", "position")),
-    ({"torque": {"file": "other.csv"}}, ("no-such-file", "other.csv")),
+    ({"torque": {"file": "other.csv"}}, ("no-such-file", "other.csv", "--mapping")),
     ({"position": {"width": 2}}, ("bad-recording", "width", "5 columns")),
 ])
 def test_mappings_that_do_not_fit_the_log(two: tuple[Path, np.ndarray, np.ndarray], rules: dict[str, object],

@@ -86,6 +86,10 @@ class _Files:
         folder = self.path if os.path.isdir(self.path) else self.path.parent
         name = None if place.file is None else place.file.replace("{stem}", log_stem(self.path))
         key = (self.path if name is None else folder / name, place.width)
+        if name is not None and not os.path.exists(key[0]):
+            raise RecordingError(f"{self.path}: the mapping reads a signal of this log from the file '{name}', which is "
+                                 f"not in {os.path.realpath(folder)}; if this log has another format, describe it in a "
+                                 "TOML file with a [log] table and add --mapping FILE.toml", code="no-such-file")
         if key not in self.opened:
             self.opened[key] = open_source(key[0], self.mapping, place.width)
             long = next((name for name in self.opened[key].fields if len(name) > _LONGEST_NAME), None)
