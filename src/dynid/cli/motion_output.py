@@ -58,6 +58,7 @@ def write_outputs(data: MotionData, output: Path, report: Path | None, progress:
 # -- screen output -----------------------------------------------------------------------------------
 def show(data: MotionData, written: dict[str, str]) -> None:
     """Print the quality of the motion, the expected standard errors and the margins to its limits."""
+    from dynid.quantities import percent_text
     from dynid.report.pages.motion import used
 
     to, found = console(), data.excitation
@@ -71,11 +72,11 @@ def show(data: MotionData, written: dict[str, str]) -> None:
              + (f", {found.starts} starts in {found.elapsed:.1f} s" if found.starts else ""))
     to.print()
     worst = data.worst[:12]
-    head = ["name", "standard error", *(["before"] if data.before is not None else []), "unit", "%"]
+    head = ["name", "standard error", *(["before"] if data.before is not None else []), "unit", "relative"]
     rows = [(found.base.names[k], f"{found.std[k]:.3g}",
              *([f"{data.before[k]:.3g}"] if data.before is not None else []), found.base.units[k],
-             f"{data.relative[k]:.3g}" if data.relative[k] < 1e6 else "-") for k in worst]
-    to.print(table(head, rows, numbers=["standard error", "before", "%"],
+             percent_text(data.relative[k]) if data.relative[k] < 1e6 else "-") for k in worst]
+    to.print(table(head, rows, numbers=["standard error", "before", "relative"],
                    title=f"Expected at {found.rate:g} Hz, noise {_noise_words(found.noise)} N m (N): "
                          f"the {len(rows)} worst of {len(found.base)} base parameters"))
     tight = sorted(found.report.usages, key=lambda usage: -usage.excess)[:8]
