@@ -62,7 +62,7 @@ def identify(source: Any, data: Any = None, method: str = "auto", **options: Any
         raise ModelError("identify takes a model, not a robot", "call identify(dynid.Model(robot), samples), or "
                          "identify('robot.urdf', 'log.csv') for a complete identification", code="robot-for-model")
     if not isinstance(source, Problem) and not hasattr(source, "parameters"):
-        raise ModelError(f"identify takes the path of a robot, a model or a problem, not a {type(source).__name__}",
+        raise ModelError(f"identify takes the path of a robot, a model or a problem, not {type(source).__name__}",
                          "call identify('robot.urdf', 'log.csv'), or identify(model, samples)")
     if not isinstance(source, Problem):
         for one in data if isinstance(data, list | tuple) else [data]:
