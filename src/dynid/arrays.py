@@ -18,6 +18,9 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _MOST_UNPACKED = 1 << 30  # bytes: largest unpacked size of a saved result
+# Attempts to read a file. numpy parses the header of an array with `ast.literal_eval`, which in Python 3.11 raises
+# SystemError at random if several threads call it at once (python/cpython issue 106905).
+_MOST_READING_ATTEMPTS = 5
 
 
 def on_disk(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
@@ -96,22 +99,29 @@ def save_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
 def load_arrays(path: str | Path | bytes) -> dict[str, NDArray[Any]]:
     """Return the arrays of an .npz file, or of its bytes, by name.
 
-    Raises ValueError if the file is damaged or unpacks to more than a result can have.
+    Raises:
+        OSError: The file cannot be opened or read.
+        ValueError: The file is damaged, or unpacks to more than a result can have.
     """
-    if isinstance(path, bytes):
-        return _arrays(BytesIO(path), BytesIO(path))
-    return _arrays(path, path)
+    with BytesIO(path) if isinstance(path, bytes) else open(path, "rb") as file:
+        attempts = 0
+        while True:
+            try:
+                return _arrays(file)
+            except OSError:
+                raise
+            except Exception as problem:  # zipfile, zlib and numpy raise their own exceptions for damaged files
+                attempts += 1
+                if not isinstance(problem, SystemError) or attempts == _MOST_READING_ATTEMPTS:
+                    raise ValueError(str(problem)) from problem
 
 
-def _arrays(path: str | Path | BytesIO, again: str | Path | BytesIO) -> dict[str, NDArray[Any]]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if sum(member.file_size for member in archive.infolist()) > _MOST_UNPACKED:
-                raise ValueError(f"{path} unpacks to more than {_MOST_UNPACKED >> 20} MB, the limit for result files; "
-                                 "identify again to write a new file")
-        with np.load(again, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except OSError:
-        raise
-    except Exception as problem:  # zipfile, zlib and numpy raise their own exceptions for damaged files
-        raise ValueError(str(problem)) from problem
+def _arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an open .npz file by name."""
+    with zipfile.ZipFile(file) as archive:
+        if sum(member.file_size for member in archive.infolist()) > _MOST_UNPACKED:
+            raise ValueError(f"the file unpacks to more than {_MOST_UNPACKED >> 20} MB, the limit for result files; "
+                             "identify again to write a new file")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}

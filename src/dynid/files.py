@@ -7,6 +7,7 @@ import json
 import math
 import os
 import tempfile
+import threading
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from dynid.quantities import is_physical
 _MOST_TEXT = 32 << 20  # bytes: largest robot or settings file
 _MOST_INTEGER = 1 << 63
 _MIN_FREE_BYTES = 8 << 20  # bytes; a page with its plots has about five million
+
+_umask_lock = threading.Lock()
 
 
 @contextmanager
@@ -43,8 +46,9 @@ def write_whole(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
 
 def permitted(mode: int) -> int:
     """Return the access mode of a new file or folder: `mode` restricted by the user's umask."""
-    mask = os.umask(0o077)
-    os.umask(mask)
+    with _umask_lock:  # two threads at once could leave the process with the temporary mask
+        mask = os.umask(0o077)
+        os.umask(mask)
     return mode & ~mask
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -168,12 +169,28 @@ class FoldStore:
         """Return the path of a compressed log in the store."""
         return self.folder / f"{sha256[:32]}.npz"
 
-    def load(self, entry: ManifestEntry, model: LinearModel) -> LogFold | None:
-        """Return a compressed log; None if its file is damaged."""
-        try:
-            return LogFold.load(self.path(entry.sha256), model).of_entry(entry)
-        except RecordingError:
-            return None
+    def load(self, entry: ManifestEntry, model: LinearModel) -> LogFold:
+        """Return a compressed log from its file, which other runs may write at the same time.
+
+        Raises:
+            DynidError: The file is missing, cannot be opened or is damaged. A damaged file is removed.
+        """
+        path = self.path(entry.sha256)
+        while True:
+            try:
+                with path.open("rb") as file:
+                    packed, read_file = file.read(), os.fstat(file.fileno())
+            except OSError as problem:
+                raise DynidError(f"the compressed log of {entry.source} cannot be read from {path}: "
+                                 f"{problem.strerror}", "repeat the call, which reads that log again") from None
+            try:
+                return LogFold.load(packed, model).of_entry(entry)
+            except RecordingError:
+                if not _is_file(path, read_file):
+                    continue  # another run has written the file again
+            path.unlink(missing_ok=True)  # the next call compresses the log again
+            raise DynidError(f"the compressed log of {entry.source} in {path} is damaged and was removed",
+                             "repeat the call, which reads that log again")
 
     def read_bytes(self, entry: ManifestEntry) -> bytes:
         """Return a compressed log as bytes; empty if its file is missing."""
@@ -194,6 +211,15 @@ class FoldStore:
         content: Mapping[str, Any] = {"logs": {place: entry.stored() for place, entry in sorted(self.entries.items())}}
         with write_whole(self.folder / MANIFEST) as file:
             json.dump(content, file, indent=1)
+
+
+def _is_file(path: Path, file: os.stat_result) -> bool:
+    """Return whether a path still has the given file, which no other process has replaced, changed or removed."""
+    try:
+        now = path.stat()
+    except OSError:
+        return False
+    return os.path.samestat(now, file) and (now.st_mtime_ns, now.st_size) == (file.st_mtime_ns, file.st_size)
 
 
 @dataclass(frozen=True)
