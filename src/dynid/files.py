@@ -9,7 +9,7 @@ import os
 import tempfile
 import threading
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -91,14 +91,21 @@ def try_file(path: Path) -> None:
 def free_paths(folder: str | Path, names: Mapping[str, str], force: bool) -> dict[str, Path]:
     """Return paths of files to write in a folder, by kind; called before a long computation.
 
-    Raises an error if a file could not be written, or if it exists and may not be replaced.
+    Raises:
+        DynidError: a file could not be written, or exists and `force` does not allow its replacement.
     """
     paths = {what: Path(folder) / name for what, name in names.items()}
-    for path in paths.values():
+    refuse_to_replace(paths.values(), force)
+    return paths
+
+
+def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:
+    """Raise an error if a file could not be written, or if it exists and `force` does not allow its replacement."""
+    for path in paths:
         try_file(path)
         if path.exists() and not force:
-            raise DynidError(f"{path} exists already; choose another folder or add --force", code="file-exists")
-    return paths
+            raise DynidError(f"{path} exists already", "choose another output with -o, or add --force to replace it",
+                             code="file-exists")
 
 
 def write_json(path: Path, plain: Mapping[str, Any]) -> None:
@@ -129,7 +136,7 @@ def is_path(origin: Path, name: str) -> bool:
 
 
 def read_small(path: Path) -> bytes:
-    """Return the content of a robot or settings file; raise OSError if it is larger than any such file."""
+    """Return the content of a robot or settings file; raise OSError if it is implausibly large (above 32 MB)."""
     if Path(path).stat().st_size > _MOST_TEXT:
         raise OSError(errno.EFBIG, f"the file is larger than {_MOST_TEXT >> 20} MB")
     return Path(path).read_bytes()
