@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Result = TypeVar("Result")
 
 _MOST_UNPACKED = 1 << 30  # bytes: largest unpacked size of a saved result
-# Attempts to read a file. numpy parses the header of an array with `ast.literal_eval`, which in Python 3.11 raises
-# SystemError at random if several threads call it at once (python/cpython issue 106905).
-_MOST_READING_ATTEMPTS = 5
+_MOST_READING_ATTEMPTS = 5  # attempts to read a file if other threads disturb the parser, see `parsed`
 
 
 def on_disk(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
@@ -32,10 +32,9 @@ def on_disk(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[An
         return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
 
 
-def true_ranges(mask: Bools) -> list[tuple[int, int]]:
-    """Return half-open row ranges in which a mask is true."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
-    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+def true_ranges(mask: Bools) -> Ints:
+    """Return the half-open row ranges (k, 2) in which a mask (samples,) is true."""
+    return np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
 
 
 class Spool:
@@ -46,7 +45,7 @@ class Spool:
         self._rows, self._rest, self._dtype = 0, (), np.dtype(np.float64)
 
     def append(self, part: NDArray[Any]) -> None:
-        """Add rows; all parts have the same columns and type."""
+        """Append rows (k, ...); all appended arrays have the same columns and type."""
         self._rows, self._rest, self._dtype = self._rows + len(part), part.shape[1:], part.dtype
         self._file.write(np.ascontiguousarray(part).tobytes())
 
@@ -104,16 +103,24 @@ def load_arrays(path: str | Path | bytes) -> dict[str, NDArray[Any]]:
         ValueError: The file is damaged, or unpacks to more than a result can have.
     """
     with BytesIO(path) if isinstance(path, bytes) else open(path, "rb") as file:
-        attempts = 0
-        while True:
-            try:
-                return _arrays(file)
-            except OSError:
-                raise
-            except Exception as problem:  # zipfile, zlib and numpy raise their own exceptions for damaged files
-                attempts += 1
-                if not isinstance(problem, SystemError) or attempts == _MOST_READING_ATTEMPTS:
-                    raise ValueError(str(problem)) from problem
+        try:
+            return parsed(lambda: _arrays(file))
+        except OSError:
+            raise
+        except Exception as problem:  # zipfile, zlib and numpy raise their own exceptions for damaged files
+            raise ValueError(str(problem)) from problem
+
+
+def parsed(read: Callable[[], Result]) -> Result:
+    """Return the result of a function that reads arrays from the start of a file, in spite of other threads.
+
+    numpy parses the headers of arrays with `ast.literal_eval`, which in Python 3.11 raises SystemError at random if
+    several threads call it at once (python/cpython issue 106905). The function is then called again.
+    """
+    for _ in range(_MOST_READING_ATTEMPTS - 1):
+        with suppress(SystemError):
+            return read()
+    return read()
 
 
 def _arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:

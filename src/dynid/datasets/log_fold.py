@@ -93,8 +93,14 @@ class ManifestEntry:
 
 @dataclass(frozen=True, eq=False)
 class LogFold:
-    """The compressed regression of one log. noise: matrix X_j' C_j X_j of each joint j, with its regressor columns X_j
-    and the covariance C_j of its torque noise."""
+    """The compressed regression of one log.
+
+    Attributes:
+        entry: record of the log.
+        regression: triangular factors of the log's equations.
+        noise: matrix X_j' C_j X_j of each joint j, with its regressor columns X_j and the covariance C_j of its torque
+            noise; None if it was not computed.
+    """
 
     entry: ManifestEntry
     regression: Regression
@@ -132,7 +138,7 @@ class LogFold:
 
 
 def signature(*parts: Any) -> str:
-    """Return a short hash of some texts or bytes."""
+    """Return a hash, 24 hexadecimal digits, of values that JSON can represent."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:24]
 
 
@@ -145,7 +151,7 @@ class FoldStore:
         self._read()
 
     def _read(self) -> None:
-        """Add the entries of the manifest on disk; entries of this run take precedence."""
+        """Add the entries of the manifest file to those of this run, which take precedence."""
         path = self.folder / MANIFEST
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
@@ -158,7 +164,7 @@ class FoldStore:
         self.entries = {**found, **self.entries}
 
     def known(self, log: LogSource) -> ManifestEntry | None:
-        """Return the entry of a log that was compressed before and has not changed, without reading its file."""
+        """Return the entry of a compressed log whose file has not changed since; None if there is none."""
         entry = self.entries.get(log.place)
         if entry is None or entry.stamp != log.stamp() or not self.path(entry.sha256).is_file():
             return None
@@ -214,7 +220,7 @@ class FoldStore:
 
 
 def _is_file(path: Path, file: os.stat_result) -> bool:
-    """Return whether a path still has the given file, which no other process has replaced, changed or removed."""
+    """Return whether the file at a path is still the given one, not replaced, changed or removed by another process."""
     try:
         now = path.stat()
     except OSError:
@@ -248,7 +254,7 @@ class LogSource:
 
     @staticmethod
     def from_file(file: LogFile, mapping: LogMapping | None = None) -> LogSource:
-        """Return the source of a log that was found in a folder; it is excluded if it is unusable."""
+        """Return the source of a log that was found in a folder. Such a log is excluded if it cannot be used."""
         return LogSource((file,), mapping or LogMapping(), file.source, is_required=False)
 
     @property
@@ -260,7 +266,7 @@ class LogSource:
 
     @property
     def draw(self) -> str:
-        """Return a hash for selecting logs, independent of their order and location."""
+        """Hash by which pilot logs are selected, independent of the order and the location of the logs."""
         names = ("/".join(path.replace("\\", "/").split("/")[-_PARTS_OF_PATH:])
                  for path in (self.files[0].source, self.source))
         return hashlib.sha256("".join(names).encode()).hexdigest()
@@ -321,7 +327,7 @@ class LogFacts:
 
     @staticmethod
     def from_table(table: Mapping[str, Any]) -> LogFacts:
-        """Return the record from plain data, see `to_dict`."""
+        """Return the facts on a log from plain data, see `to_dict`."""
         return LogFacts(**{**table, "dropped_rows": tuple(DroppedRow(**one) for one in table["dropped_rows"]),
                            "notes": tuple(table["notes"]), "signals": tuple(table["signals"])})
 

@@ -91,9 +91,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
                          + (f"; {listed(others)} not used" if others else ""))
         elif signal in wanted and groups:
             names = " or ".join(listed([name for _, name in groups[rest]], 7) for rest in choices)
-            first = [name for _, name in groups[choices[0]]]
-            raise RecordingError(f"{source.path}: which columns are the {signal}, {names}? Choose with "
-                                 f"{column_option(signal, first, count)}", where=f"log.{signal}")
+            raise _ambiguous(source, signal, names, [name for _, name in groups[choices[0]]], count)
         elif signal in wanted:
             if signal == "torque" and "current" in found:
                 currents = [name for group in found["current"].values() for _, name in group]
@@ -217,14 +215,19 @@ def _ordered(source: Source, group: Sequence[tuple[_Reading, str]], signal: str,
     owners = [reading.joint for reading, _ in group]
     if len(set(owners)) < len(owners):
         names = [name for _, name in group]
-        raise RecordingError(f"{source.path}: which columns are the {signal}, {listed(names)}? Choose with "
-                             f"{column_option(signal, names, count)}", where=f"log.{signal}")
+        raise _ambiguous(source, signal, listed(names), names, count)
     if owners == [None] or (len(group) == 1 and count == 1):
         return Match((group[0][1],))
     numbered = {reading.joint: name for reading, name in group if isinstance(reading.joint, int)}
     if len(numbered) == len(group):
         return by_number(source, numbered, signal, joints, count)
     return by_name(source, {str(reading.joint): name for reading, name in group}, signal, joints)
+
+
+def _ambiguous(source: Source, signal: str, names: str, first: Sequence[str], count: int | None) -> RecordingError:
+    """Return the error for several columns that could be a signal; first: the columns that the message proposes."""
+    return RecordingError(f"{source.path}: which columns are the {signal}, {names}? Choose with "
+                          f"{column_option(signal, first, count)}", where=f"log.{signal}")
 
 
 def _time(source: Source, known: Sequence[str], all_found: _Groups, notes: list[str]) -> tuple[Match, str | None]:
@@ -271,8 +274,10 @@ def fewer(joints: Sequence[str] | None, mapping: Mapping, robot: Robot | None, s
 
 def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tuple[int, Match]],
             names: Sequence[str], robot: Robot) -> dict[str, tuple[int, ...]]:
-    """Return the columns of each signal that belong to joints without data, filled with a placeholder column.
-    References may be of the measured or the driven joints; without names they are of the driven ones."""
+    """Add placeholders for joints without data to the columns of each signal; return their indices by signal.
+
+    References may be of the measured or the driven joints; without names they are of the driven ones.
+    """
     lacking: dict[str, tuple[int, ...]] = {}
     for signal, found in columns.items():
         if signal in WITHOUT_JOINTS or len(found) == len(names):
@@ -294,7 +299,10 @@ def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tupl
 def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]], joints: Sequence[str] | None,
             count: int | None, notes: list[str], robot: Robot | None, taken: Collection[str] = ()
             ) -> tuple[dict[str, Match], dict[str, str]]:
-    """Return wanted and optional signals by name; if not all joints are logged, each for its own joints."""
+    """Return the columns of wanted and optional signals, and their units, see `guess`.
+
+    If a signal is not logged for all joints of the robot, its columns are searched for the joints that have it.
+    """
     wanted, optional = signals
     others, count_before = robot.source_joints if robot is not None else (), len(notes)
     try:

@@ -128,6 +128,11 @@ def reason(problem: Exception) -> str:
     return " ".join(str(problem).split())[:200] or type(problem).__name__
 
 
+def unreadable(path: Path, what: str, problem: Exception) -> RecordingError:
+    """Return the error for a file that a library could not open; what: kind of the file, such as "Parquet file"."""
+    return RecordingError(f"{path}: the {what} cannot be read, {reason(problem)}", code="damaged-file")
+
+
 def source_blocks(source: Source, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
     """Yield the blocks of a source, with exceptions converted to RecordingError."""
     with reading(source.path):

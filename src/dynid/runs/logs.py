@@ -112,7 +112,7 @@ def log_settings(log: LogEntry) -> LogSettings:
 
 
 def labels(logs: Sequence[LogSettings], common: Dictionary[str, Any]) -> tuple[str, ...]:
-    """Return the name of each log: its name or files, with its window if the same file occurs twice."""
+    """Return the name of each log: its name or files, with its time window if the same file occurs twice."""
     names = [log.label for log in logs]
     windows = [window_text(log.mapping(common)) for log in logs]
     return distinct([f"{name} {window}" if window and names.count(name) > 1 else name
