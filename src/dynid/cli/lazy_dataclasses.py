@@ -46,7 +46,7 @@ class _LazyMethod:
         return method.__get__(instance, owner)
 
     def __call__(self, instance: Any) -> Any:
-        """Return the text of an object by its compiled `__repr__`, which dataclasses call through a recursion guard."""
+        """Return the result of the compiled `__repr__`, which dataclasses wrap in a guard against recursion."""
         return self._compiled()(instance)
 
     def _compiled(self) -> Callable[..., Any]:

@@ -196,7 +196,7 @@ def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Seq
         whose = f", for joint '{joints[missing - first]}'," if joints and count is not None else ""
         lock = f"; or, if the joint stood still, add --lock {joints[missing - first]}=POSITION" \
             if whose and joints and signal == "position" else ""
-        raise RecordingError(f"{source.path}: has no {signal} column number {missing}{whose} only "
+        raise RecordingError(f"{source.path}: has no {signal} number {missing}{whose} only "
                              f"{listed(list(found.values()))}. Map them with "
                              f"{column_option(signal, list(found.values()), wanted)}{lock}", where=f"log.{signal}",
                              code="no-column")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from dynid.recording.convert import Conversion, conversion
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, OF_ROBOT, SIGNALS, Mapping, SignalPlace
 from dynid.recording.presets import no_torque, recognised
 from dynid.recording.rosbag import Bag
-from dynid.recording.source import Fault, Source, check_fields, open_source, reading
+from dynid.recording.source import Fault, Source, check_fields, open_source, reading, signal_file
 from dynid.robot import Robot
 
 _LONGEST_NAME = 1000  # characters
@@ -95,30 +94,6 @@ class _Files:
     @property
     def sources(self) -> tuple[Source, ...]:
         return tuple(self.opened.values())
-
-
-def signal_file(path: Path, place: SignalPlace) -> Path:
-    """Return the file with a signal of a log: the log itself, or the file that `place` names relative to its folder."""
-    if place.file is None:
-        return path
-    stem = Path(path.name.removesuffix(".gz")).stem  # of .csv.gz without both extensions
-    return (path if os.path.isdir(path) else path.parent) / place.file.replace("{stem}", stem)
-
-
-def shared_file(paths: Sequence[Path], mapping: Mapping) -> list[tuple[str, Path]]:
-    """Return the signals read from another file, and that file; refuse one file shared by several files of a log."""
-    found: dict[tuple[str, Path], Path] = {}
-    for path in paths:
-        for signal in SIGNALS:
-            place = getattr(mapping, signal)
-            if not isinstance(place, SignalPlace) or place.file is None:
-                continue
-            file = signal_file(path, place)
-            first = found.setdefault((signal, file), path)
-            if first != path:
-                raise RecordingError(f"the {signal} of {first} and of {path} would both be read from {file}; give each "
-                                     f"part its own file, with {{stem}} in its name")
-    return list(found)
 
 
 def lay_out(path: Path, mapping: Mapping, robot: Robot | None) -> LogLayout:
@@ -305,8 +280,8 @@ def _not_mapped(files: _Files, mapping: Mapping, mapped: set[str], joints: Seque
         return {signal: (index, fields) for signal, fields in found.items()}, units
     missing = [signal for signal in wanted if signal not in main.defaults]
     if missing:
-        raise RecordingError(f"{main.path}: the messages contain no {missing[0]}, only {listed(list(main.fields))}; "
-                             f"name its columns with --set 'log.{missing[0]}=[...]'", where=f"log.{missing[0]}")
+        raise RecordingError(f"{main.path}: the messages contain no {missing[0]}, only {listed(list(main.fields))}",
+                             where=f"log.{missing[0]}")
     sensor = ["wrench"] if optional and "wrench" not in mapped else []
     taken = [signal for signal in (*wanted, *optional, *sensor) if signal in main.defaults]
     said_so = [f"{signal} = {main.defaults[signal]}" for signal in taken]

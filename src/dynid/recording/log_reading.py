@@ -15,10 +15,10 @@ from dynid.errors import RecordingError, require_type
 from dynid.recording.check import Extremes, check_rate, content_notes, timing_notes, unit_notes
 from dynid.recording.clean import LISTED, cleaned
 from dynid.recording.drive_gains import gain_covariance, gains_from_log
-from dynid.recording.layout import shared_file
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, Mapping, per_joint
 from dynid.recording.measured import Measuring
 from dynid.recording.recording import SIGNAL_ATTRIBUTES, DroppedRow, Recording
+from dynid.recording.source import shared_file
 from dynid.recording.whole_body import WHOLE_BODY_SIGNALS
 from dynid.robot import Robot
 from dynid.robot.followers import as_logged
