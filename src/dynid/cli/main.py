@@ -66,9 +66,9 @@ class _LazyGroup(TyperGroup):
 
 def _without_flag_types(parameters: list[Any]) -> list[Any]:
     """Return the parameters of a command with no type next to its flags in the help, since flags take no value."""
-    for parameter in parameters:
-        if getattr(parameter, "is_flag", False):
-            parameter.display_type_rich = lambda ctx: None
+    for one in parameters:
+        if getattr(one, "is_flag", False):
+            one.display_type_rich = lambda ctx: None
     return parameters
 
 

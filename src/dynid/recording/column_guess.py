@@ -91,7 +91,9 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
                          + (f"; {listed(others)} not used" if others else ""))
         elif signal in wanted and groups:
             names = " or ".join(listed([name for _, name in groups[rest]], 7) for rest in choices)
-            raise _ambiguous(source, signal, names, [name for _, name in groups[choices[0]]], count)
+            first = [name for _, name in groups[choices[0]]]
+            raise RecordingError(f"{source.path}: which columns are the {signal}, {names}? Choose with "
+                                 f"{column_option(signal, first, count)}", where=f"log.{signal}")
         elif signal in wanted:
             if signal == "torque" and "current" in found:
                 currents = [name for group in found["current"].values() for _, name in group]
@@ -215,19 +217,14 @@ def _ordered(source: Source, group: Sequence[tuple[_Reading, str]], signal: str,
     owners = [reading.joint for reading, _ in group]
     if len(set(owners)) < len(owners):
         names = [name for _, name in group]
-        raise _ambiguous(source, signal, listed(names), names, count)
+        raise RecordingError(f"{source.path}: which columns are the {signal}, {listed(names)}? Choose with "
+                             f"{column_option(signal, names, count)}", where=f"log.{signal}")
     if owners == [None] or (len(group) == 1 and count == 1):
         return Match((group[0][1],))
     numbered = {reading.joint: name for reading, name in group if isinstance(reading.joint, int)}
     if len(numbered) == len(group):
         return by_number(source, numbered, signal, joints, count)
     return by_name(source, {str(reading.joint): name for reading, name in group}, signal, joints)
-
-
-def _ambiguous(source: Source, signal: str, names: str, first: Sequence[str], count: int | None) -> RecordingError:
-    """Return the error for several columns that could be a signal; first: the columns that the message proposes."""
-    return RecordingError(f"{source.path}: which columns are the {signal}, {names}? Choose with "
-                          f"{column_option(signal, first, count)}", where=f"log.{signal}")
 
 
 def _time(source: Source, known: Sequence[str], all_found: _Groups, notes: list[str]) -> tuple[Match, str | None]:

@@ -92,8 +92,8 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         raise RecordingError(f"{paths[0]}: contains no row that can be used{end}",
                              code="empty-window" if window else "no-usable-row")
     t, arrays = time.array(), {name: spool.array() for name, spool in signals.items()}
-    if window:
-        notes.append(f"only rows {window} are used, {len(t)} of them; the log ends at {until:.6g} s")
+    if window_text(rules):
+        notes.append(f"only rows {window_text(rules)} are used, {len(t)} of them; the log ends at {until:.6g} s")
     check_rate(t, rules.time_unit is not None or rules.rate is not None, str(paths[0]))
     notes += timing_notes(t, arrays["position"])
     notes += content_notes(extremes, part.joints, part.joints if part.torque_free else rules.unmeasured)
