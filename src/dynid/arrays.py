@@ -68,7 +68,7 @@ def lies_on_disk(array: NDArray[Any]) -> bool:
 
 
 def like(array: NDArray[Any], shape: int | tuple[int, ...] | None = None, dtype: Any = None) -> NDArray[Any]:
-    """Return a new array of zeros in memory or in a temporary file, like the given array."""
+    """Return a new array of zeros, in a temporary file if the given array is in one, otherwise in memory."""
     shape, dtype = array.shape if shape is None else shape, array.dtype if dtype is None else dtype
     return on_disk(shape, dtype) if lies_on_disk(array) else np.zeros(shape, dtype)
 

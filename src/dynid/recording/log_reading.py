@@ -156,7 +156,7 @@ def make_recording(t: Array, signals: Dictionary[str, Array], joints: Sequence[s
 
 def resolve_mapping(mapping: Mapping | Dictionary[str, Any] | str | Path | None,
                     overrides: Dictionary[str, Any]) -> Mapping:
-    """Return the Mapping of a table, a file or None, with some settings changed."""
+    """Return a `Mapping` from a table of settings, a TOML file or None, with `overrides` of single settings."""
     require_type(mapping, (Mapping, Dictionary, str, Path, type(None)), "the mapping of a log",
                  "read('log.csv', robot=robot), or read('log.csv', mapping, robot)")
     if isinstance(mapping, str | Path):

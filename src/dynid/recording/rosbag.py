@@ -153,7 +153,7 @@ class Bag(Source):
         return np.array(times, dtype=float)[order], np.array(values, dtype=float).reshape(-1, 6)[order]
 
     def _joints(self, topic: str) -> tuple[dict[str, tuple[str, ...]], int, int]:
-        """Return the joints in the first messages of a topic, the number of stamped messages, and that of all."""
+        """Return the joints in the first messages of a topic, and the numbers of stamped and of all these messages."""
         return message_joints(message for _, message in islice(self._messages(topic), _MESSAGES_FOR_JOINTS))
 
     def _look(self) -> None:

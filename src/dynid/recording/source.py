@@ -83,7 +83,7 @@ class Source(ABC):
 
     @property
     def defaults(self) -> Mapping[str, str]:
-        """Return signal -> columns, if the format itself defines them (bags)."""
+        """Return the columns of each signal that the file format itself defines, as for bags; empty otherwise."""
         return {}
 
     def value(self, name: str) -> Values:

@@ -160,7 +160,7 @@ def page_data(found: FoundContacts, log: ContactLog, command: str = "") -> Conta
 
 
 def _write_series(log: ContactLog, path: Path) -> None:
-    """Write time, wrench, standard deviations, statistic and contact state, one line per sample."""
+    """Write time, wrench, standard deviations, statistic and contact state of a log, one line per sample."""
     rows = log.rows
     head = ["time", *_WRENCH_AXES, *(f"std_{name}" for name in _WRENCH_AXES), "statistic", "touched"]
     table = np.column_stack([rows.t, rows.wrench, rows.std, rows.statistic, rows.touched])
