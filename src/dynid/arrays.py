@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Result = TypeVar("Result")
 
 _MOST_UNPACKED = 1 << 30  # bytes: largest unpacked size of a saved result
+_MOST_READING_ATTEMPTS = 5  # attempts to read a file if other threads disturb the parser, see `parsed`
 
 
 def on_disk(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
@@ -29,10 +32,9 @@ def on_disk(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[An
         return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
 
 
-def true_ranges(mask: Bools) -> list[tuple[int, int]]:
-    """Return half-open row ranges in which a mask is true."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
-    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+def true_ranges(mask: Bools) -> Ints:
+    """Return the half-open row ranges (k, 2) in which a mask (samples,) is true."""
+    return np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
 
 
 class Spool:
@@ -43,7 +45,7 @@ class Spool:
         self._rows, self._rest, self._dtype = 0, (), np.dtype(np.float64)
 
     def append(self, part: NDArray[Any]) -> None:
-        """Add rows; all parts have the same columns and type."""
+        """Append rows (k, ...); all appended arrays have the same columns and type."""
         self._rows, self._rest, self._dtype = self._rows + len(part), part.shape[1:], part.dtype
         self._file.write(np.ascontiguousarray(part).tobytes())
 
@@ -66,7 +68,7 @@ def lies_on_disk(array: NDArray[Any]) -> bool:
 
 
 def like(array: NDArray[Any], shape: int | tuple[int, ...] | None = None, dtype: Any = None) -> NDArray[Any]:
-    """Return a new array of zeros in memory or in a temporary file, like the given array."""
+    """Return a new array of zeros, in a temporary file if the given array is in one, otherwise in memory."""
     shape, dtype = array.shape if shape is None else shape, array.dtype if dtype is None else dtype
     return on_disk(shape, dtype) if lies_on_disk(array) else np.zeros(shape, dtype)
 
@@ -96,22 +98,37 @@ def save_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
 def load_arrays(path: str | Path | bytes) -> dict[str, NDArray[Any]]:
     """Return the arrays of an .npz file, or of its bytes, by name.
 
-    Raises ValueError if the file is damaged or unpacks to more than a result can have.
+    Raises:
+        OSError: The file cannot be opened or read.
+        ValueError: The file is damaged, or unpacks to more than a result can have.
     """
-    if isinstance(path, bytes):
-        return _arrays(BytesIO(path), BytesIO(path))
-    return _arrays(path, path)
+    with BytesIO(path) if isinstance(path, bytes) else open(path, "rb") as file:
+        try:
+            return parsed(lambda: _arrays(file))
+        except OSError:
+            raise
+        except Exception as problem:  # zipfile, zlib and numpy raise their own exceptions for damaged files
+            raise ValueError(str(problem)) from problem
 
 
-def _arrays(path: str | Path | BytesIO, again: str | Path | BytesIO) -> dict[str, NDArray[Any]]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if sum(member.file_size for member in archive.infolist()) > _MOST_UNPACKED:
-                raise ValueError(f"{path} unpacks to more than {_MOST_UNPACKED >> 20} MB, the limit for result files; "
-                                 "identify again to write a new file")
-        with np.load(again, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except OSError:
-        raise
-    except Exception as problem:  # zipfile, zlib and numpy raise their own exceptions for damaged files
-        raise ValueError(str(problem)) from problem
+def parsed(read: Callable[[], Result]) -> Result:
+    """Return the result of a function that reads arrays from the start of a file, in spite of other threads.
+
+    numpy parses the headers of arrays with `ast.literal_eval`, which in Python 3.11 raises SystemError at random if
+    several threads call it at once (python/cpython issue 106905). The function is then called again.
+    """
+    for _ in range(_MOST_READING_ATTEMPTS - 1):
+        with suppress(SystemError):
+            return read()
+    return read()
+
+
+def _arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an open .npz file by name."""
+    with zipfile.ZipFile(file) as archive:
+        if sum(member.file_size for member in archive.infolist()) > _MOST_UNPACKED:
+            raise ValueError(f"the file unpacks to more than {_MOST_UNPACKED >> 20} MB, the limit for result files; "
+                             "identify again to write a new file")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}

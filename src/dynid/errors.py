@@ -58,7 +58,13 @@ class NotPossibleError(DynidError):
 
 
 def require_type(value: Any, kinds: type | tuple[type, ...], function: str, example: str) -> None:
-    """Raise one sentence if an argument of a public function, or an item of a list of them, has another type.
+    """Raise an error if an argument of a public function, or an item of a list of arguments, has a wrong type.
+
+    Args:
+        value: the argument.
+        kinds: allowed types.
+        function: name of the function in the message.
+        example: a correct call, for the message.
 
     Raises:
         ModelError: with code "wrong-type"; the sentence shows a call that works.

@@ -7,8 +7,9 @@ import json
 import math
 import os
 import tempfile
+import threading
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -19,6 +20,8 @@ from dynid.quantities import is_physical
 _MOST_TEXT = 32 << 20  # bytes: largest robot or settings file
 _MOST_INTEGER = 1 << 63
 _MIN_FREE_BYTES = 8 << 20  # bytes; a page with its plots has about five million
+
+_umask_lock = threading.Lock()
 
 
 @contextmanager
@@ -43,8 +46,9 @@ def write_whole(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
 
 def permitted(mode: int) -> int:
     """Return the access mode of a new file or folder: `mode` restricted by the user's umask."""
-    mask = os.umask(0o077)
-    os.umask(mask)
+    with _umask_lock:  # two threads at once could leave the process with the temporary mask
+        mask = os.umask(0o077)
+        os.umask(mask)
     return mode & ~mask
 
 
@@ -87,14 +91,21 @@ def try_file(path: Path) -> None:
 def free_paths(folder: str | Path, names: Mapping[str, str], force: bool) -> dict[str, Path]:
     """Return paths of files to write in a folder, by kind; called before a long computation.
 
-    Raises an error if a file could not be written, or if it exists and may not be replaced.
+    Raises:
+        DynidError: a file could not be written, or exists and `force` does not allow its replacement.
     """
     paths = {what: Path(folder) / name for what, name in names.items()}
-    for path in paths.values():
+    refuse_to_replace(paths.values(), force)
+    return paths
+
+
+def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:
+    """Raise an error if a file could not be written, or if it exists and `force` does not allow its replacement."""
+    for path in paths:
         try_file(path)
         if path.exists() and not force:
-            raise DynidError(f"{path} exists already; choose another folder or add --force", code="file-exists")
-    return paths
+            raise DynidError(f"{path} exists already", "choose another output with -o, or add --force to replace it",
+                             code="file-exists")
 
 
 def write_json(path: Path, plain: Mapping[str, Any]) -> None:
@@ -125,7 +136,7 @@ def is_path(origin: Path, name: str) -> bool:
 
 
 def read_small(path: Path) -> bytes:
-    """Return the content of a robot or settings file; raise OSError if it is larger than any such file."""
+    """Return the content of a robot or settings file; raise OSError if it is implausibly large (above 32 MB)."""
     if Path(path).stat().st_size > _MOST_TEXT:
         raise OSError(errno.EFBIG, f"the file is larger than {_MOST_TEXT >> 20} MB")
     return Path(path).read_bytes()

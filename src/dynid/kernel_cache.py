@@ -20,7 +20,7 @@ _notes: list[str] = []
 
 
 def choose_cache() -> None:
-    """Choose the folder of compiled kernels before numba is loaded. Nothing changes if kernels can be stored next to
+    """Choose the folder of compiled kernels, before numba is loaded. Nothing changes if kernels can be stored next to
     the source, or if the user has specified a folder."""
     if os.environ.get(VARIABLE) or os.name != "posix" or _is_writable(_INSTALLED_CACHE):
         return
@@ -35,7 +35,7 @@ def choose_cache() -> None:
 
 
 def cache_folder() -> str:
-    """Return the folder in the environment variable, or the one next to most kernels."""
+    """Return the folder of compiled kernels: that of the variable NUMBA_CACHE_DIR, or the one next to the source."""
     return os.environ.get(VARIABLE) or _INSTALLED_CACHE
 
 
@@ -105,7 +105,11 @@ def _user_cache() -> str | None:
 
 
 def _temporary() -> str | None:
-    """Return a private folder that the next run finds again, or one for this process; None if nothing is writable."""
+    """Return a private folder for compiled kernels, which later runs find again.
+
+    If another user could write that folder, return a new folder, which is deleted at the end of this process; None if
+    no folder for temporary files can be written.
+    """
     import atexit
     import shutil
     import tempfile

@@ -119,7 +119,7 @@ class Kernel:
         return call
 
     def _first_run(self, kinds: tuple[Any, ...], words: list[Any], arguments: tuple[Any, ...]) -> Any:
-        """Return the compiled function for some argument types: from a file, or by numba, whose code is then stored."""
+        """Return the compiled function for given argument types: from a file, or compiled by numba and stored."""
         file = _file(self.py_func, kinds) if os.name == "posix" else None
         found = _read(file, self._key) if file else None
         if file and found is None:
@@ -259,7 +259,7 @@ def _flatten(words: list[Any], value: Any) -> Any:
 
 
 def _key(function: Callable[..., Any]) -> str:
-    """Return a key of everything that the code of a function depends on except its arguments."""
+    """Return a text that changes with everything on which the code of a function depends, except its arguments."""
     own = os.stat(function.__code__.co_filename)
     return f"{own.st_size} {own.st_mtime_ns} {function.__code__.co_firstlineno} {_common_key()}"
 
@@ -271,7 +271,7 @@ def _file(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Path:
 
 
 def _read(file: Path, key: str) -> tuple[int, str] | None:
-    """Return the address of the code in a file, and the kind of its result; None for another or damaged file."""
+    """Return address and result type of the machine code in a file; None if its key differs or it is damaged."""
     try:
         head, _, code = file.read_bytes().partition(b"\n")
         facts = json.loads(head)
@@ -297,7 +297,7 @@ def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
 
 
 def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrapper: str = "") -> tuple[int, str]:
-    """Compile by `_compiled_alone`; return address 0 if numba's internals have changed and numba has to run it."""
+    """Return address and result type of a compiled function; address 0 if only numba itself can run the function."""
     try:
         return _compiled_alone(file, key, dispatcher, types, wrapper)
     except (AttributeError, ImportError):
@@ -305,7 +305,7 @@ def _compile(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrap
 
 
 def _compiled_alone(file: Path, key: str, dispatcher: Any, types: tuple[Any, ...], wrapper: str) -> tuple[int, str]:
-    """Compile a function for these types, write its machine code to a file, and return address and kind of result.
+    """Compile a function for given types, write its machine code to a file, and return address and result type.
 
     Numba would also compile a Python interface and its own machine code, which doubles the time. Interface and machine
     code of numba are compiled only if they are used.

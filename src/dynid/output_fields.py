@@ -104,7 +104,7 @@ def _object(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fields(kind: Any) -> tuple[dict[str, Any], set[str]]:
-    """Return the types of all fields by name, those of bases first, and which of them are optional."""
+    """Return the types of all fields by name, those of bases first, and the names of optional fields."""
     declared = _declaration(kind)
     found: dict[str, Any] = {}
     optional: set[str] = set()

@@ -41,7 +41,7 @@ def thread_count(threads: int | None = None) -> int:
 
 @lru_cache(maxsize=8)
 def pool(threads: int, name: str = _THREAD_NAME) -> ThreadPoolExecutor:
-    """Return worker threads, which exist as long as the process."""
+    """Return an executor with worker threads, which exist as long as the process."""
     return ThreadPoolExecutor(threads, thread_name_prefix=name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import json
 import os
@@ -21,8 +22,10 @@ from worker_jobs import pair_of, plus, slow_part, slow_sum
 
 import dynid
 from dynid.datasets import Dataset
+from dynid.datasets.log_fold import FoldStore, LogFold, ManifestEntry
 from dynid.datasets.log_folds import FoldedLogs
 from dynid.errors import DynidError, NotPossibleError, RecordingError
+from dynid.files import write_whole
 from dynid.model import Model
 from dynid.recording import Recording
 from dynid.recording.log_files import find_logs
@@ -312,6 +315,64 @@ def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path: Path, monkeypat
 def _folded(folder: Path, store: Path) -> tuple[Regression, FoldedLogs]:
     model, _ = arm()
     return fold_logs(model, folder, store=store)
+
+
+def stored(folder: Path) -> tuple[Model, FoldStore, ManifestEntry, Path]:
+    """A model, a store with two compressed logs, the entry of one of them, and its file."""
+    model, logs = written(folder / "logs", 2)
+    _, folded = fold_logs(model, logs, store=folder / "store")
+    store = FoldStore(folder / "store", next((folder / "store").iterdir()).name)
+    return model, store, folded.entries[1], store.path(folded.entries[1].sha256)
+
+
+def test_a_damaged_file_that_another_run_has_replaced_is_read_again(tmp_path: Path,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    model, store, entry, path = stored(tmp_path)
+    good, load = path.read_bytes(), LogFold.load
+    path.write_bytes(good[:100])
+
+    def replaced_before(packed: bytes, model: Model) -> LogFold:
+        if packed != good:  # the other run writes between this run's reading and its judgement
+            with write_whole(path, "wb") as file:
+                file.write(good)
+        return load(packed, model)
+
+    monkeypatch.setattr(LogFold, "load", staticmethod(replaced_before))
+    assert store.load(entry, model).regression.rows == load(good, model).regression.rows
+    assert path.read_bytes() == good
+
+
+def test_only_the_file_that_was_read_as_damaged_is_removed(tmp_path: Path) -> None:
+    model, store, entry, path = stored(tmp_path)
+    good = path.read_bytes()
+    path.write_bytes(good[:100])
+    with refused(DynidError, "bad-call", f"{path} is damaged and was removed"):
+        store.load(entry, model)
+    assert not path.exists()
+    with refused(DynidError, "bad-call", f"cannot be read from {path}: No such file"):
+        store.load(entry, model)
+    path.mkdir()  # a file that cannot be opened is not damaged
+    with refused(DynidError, "bad-call", str(path)):
+        store.load(entry, model)
+    assert path.exists()
+
+
+@pytest.mark.parametrize("failures", [1, 4])
+def test_a_random_error_of_the_interpreter_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                        failures: int) -> None:
+    """Python 3.11.7 raises SystemError if two threads parse headers of arrays at once (python/cpython 106905)."""
+    model, store, entry, path = stored(tmp_path)
+    parse, left = ast.literal_eval, [failures]
+
+    def failing(text: Any) -> Any:
+        if left[0]:
+            left[0] -= 1
+            raise SystemError("AST constructor recursion depth mismatch (before=96, after=33)")
+        return parse(text)
+
+    monkeypatch.setattr(ast, "literal_eval", failing)
+    assert store.load(entry, model).entry == entry and left == [0]
+    assert path.exists()
 
 
 def test_two_updates_at_once(tmp_path: Path) -> None:

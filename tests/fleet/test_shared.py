@@ -69,6 +69,23 @@ def test_the_sum_over_twenty_robots_is_the_one_big_problem() -> None:
         assert np.abs(found.values[k, ~shared] - solution[s + o * k:s + o * (k + 1)]).max() < 1e-9 * size
 
 
+def test_a_parameter_that_no_log_excites_has_a_finite_value_and_an_infinite_standard_error() -> None:
+    _, folds, _, _ = robots_of(3)
+    friction = folds[0].regression.base.names.index("Fv2")
+    folds[1] = replace(folds[1], regression=_without(folds[1].regression, friction))
+    for found in (shared_estimate(folds), shared_estimate(folds, gains=0.05), consistent_shared_estimate(folds)):
+        assert np.isfinite(found.values).all() and np.isfinite(found.gains).all()
+        assert np.argwhere(np.isinf(found.std)).tolist() == [[1, friction]]
+        assert found.values[1, friction] == 0.0
+
+
+def _without(regression: Regression, column: int) -> Regression:
+    """The regression of logs in which the column of one base parameter is zero."""
+    factors = tuple(replace(factor, r=np.where([*(factor.columns == column), False], 0.0, factor.r))
+                    for factor in regression.factors)
+    return replace(regression, factors=factors)
+
+
 def test_stated_deviations_cover_the_truth() -> None:
     worst = []
     for seed in range(5):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import gzip
 import sys
@@ -156,6 +157,25 @@ def test_npz(tmp_path: Path, log: SimpleNamespace, write: Callable[..., None]) -
     path = tmp_path / "log.npz"
     write(path, times=log.t, positions=log.q, velocities=log.dq, torques=np.asfortranarray(log.tau))
     check(read(path), log)
+
+
+def test_arrays_are_read_although_another_thread_disturbs_the_parser(
+        tmp_path: Path, log: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11 raises SystemError if two threads parse the headers of arrays at once (python/cpython 106905)."""
+    np.savez(tmp_path / "log.npz", times=log.t, positions=log.q, velocities=log.dq, torques=log.tau)
+    np.save(tmp_path / "log.npy", table(log)[1])
+    parse, calls = ast.literal_eval, list[str]()
+
+    def failing(text: str) -> object:
+        calls.append(text)
+        if len(calls) % 2:
+            raise SystemError("AST constructor recursion depth mismatch (before=96, after=33)")
+        return parse(text)
+
+    monkeypatch.setattr(ast, "literal_eval", failing)
+    check(read(tmp_path / "log.npz"), log)
+    check(read(tmp_path / "log.npy", time=1, position="2-4", velocity="5-7", torque="8-10"), log)
+    assert len(calls) == 10  # five headers, each of which failed once
 
 
 def test_transposed_arrays_are_turned_and_said(tmp_path: Path, log: SimpleNamespace) -> None:

@@ -63,8 +63,8 @@ def test_a_gap_in_time_breaks_the_line() -> None:
 
 
 def test_runs() -> None:
-    assert true_ranges(np.array([True, False, True, True, False])) == [(0, 1), (2, 4)]
-    assert true_ranges(np.zeros(3, dtype=bool)) == []
+    assert true_ranges(np.array([True, False, True, True, False])).tolist() == [[0, 1], [2, 4]]
+    assert true_ranges(np.zeros(3, dtype=bool)).tolist() == []
 
 
 def test_long_lines_are_written_as_numbers_of_four_bytes() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.options import Assignments, Start, Stop, words
+from dynid.cli.options import Assignments, ForceResult, LogMapping, Start, Stop, words
 from dynid.cli.output import Json, console, print_json, saved, show_progress, table
 from dynid.cli.screen import MAX_FINDINGS_PRINTED, Screen
 
@@ -38,14 +38,13 @@ def command(
     pendulum: Annotated[str, typer.Option(metavar="mass=KG,length=M", show_default=False,
                                           help="A single actuator with a pendulum of known mass and length, in place "
                                                "of a robot; arm_mass=KG for its rod.")] = "",
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table that specifies how to read the "
-                                                      "logs.", show_default=False)] = None,
+    mapping: LogMapping = None,
     start: Start = None,
     stop: Stop = None,
     assignments: Assignments = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Folder for the estimate and its report.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in the output folder.")] = False,
+    force: ForceResult = False,
     full: Annotated[bool, typer.Option("--full", help="Print all intervals, friction models and findings, not only "
                                                       "one screen.")] = False,
     json: Json = False,

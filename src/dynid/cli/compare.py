@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.options import Assignments, FixedBase, Lock, Only, Scheduler, Start, Stop, Tls, Trust, tls_files, words
-from dynid.cli.output import Json, console, print_json, show_progress, table, typed_command
+from dynid.cli import options
+from dynid.cli.output import Json, console, print_json, print_outputs, show_progress, table, typed_command
 from dynid.errors import DynidError
 from dynid.files import try_file
 
@@ -30,26 +30,27 @@ def command(
     methods: Annotated[str | None, typer.Option(
         metavar="NAME,...", help="The methods to compare.",
         show_default=f"{_METHODS}; with --monte-carlo those of the study, or {_STUDIED}")] = None,
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table.", show_default=False)] = None,
-    start: Start = None,
-    stop: Stop = None,
-    only: Only = "",
-    lock: Lock = None,
-    fixed_base: FixedBase = None,
-    assignments: Assignments = None,
+    mapping: options.LogMapping = None,
+    start: options.Start = None,
+    stop: options.Stop = None,
+    only: options.Only = "",
+    lock: options.Lock = None,
+    fixed_base: options.FixedBase = None,
+    assignments: options.Assignments = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
                                                 help="Write the comparison as one HTML report here.")] = None,
     monte_carlo: Annotated[bool, typer.Option("--monte-carlo", help="Monte Carlo study on simulated logs "
                                                                     "with known parameters: bias, standard "
                                                                     "deviation, coverage, time, convergence.")] = False,
     repetitions: Annotated[int | None, typer.Option(min=2, show_default="of the study, or 100",
-                                                    help="Logs per noise level.")] = None,
+                                                    help="Number of simulated logs per noise level.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, show_default="of the study, or 0",
                                              help="Seed of all random numbers.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, show_default="one per core", help="Processes.")] = None,
-    scheduler: Scheduler = None,
-    tls: Tls = "",
-    trust: Trust = False,
+    workers: Annotated[int | None, typer.Option(min=1, show_default="one per core",
+                                               help="Number of processes of a Monte Carlo study.")] = None,
+    scheduler: options.Scheduler = None,
+    tls: options.Tls = "",
+    trust: options.Trust = False,
     json: Json = False,
 ) -> None:
     """Compare several methods on the same data or on many simulated logs, or compare two earlier results."""
@@ -65,23 +66,23 @@ def command(
         if logs or mapping is not None or assignments or start is not None or stop is not None or only or lock:
             raise DynidError("with --monte-carlo the logs are simulated: give a study or a robot, without logs and "
                              "without options for logs or locked joints", code="conflicting-options")
-        changes = {"methods": words(methods or "") or None, "repetitions": repetitions, "seed": seed}
-        _study(source, changes, (workers, scheduler, tls_files(tls)), output, json)
+        changes = {"methods": options.words(methods or "") or None, "repetitions": repetitions, "seed": seed}
+        _study(source, changes, (workers, scheduler, options.tls_files(tls)), output, json)
         return
     if repetitions is not None or seed is not None or workers is not None or scheduler is not None:
         raise DynidError("--repetitions, --seed, --workers and --scheduler need --monte-carlo",
                          code="conflicting-options")
-    from dynid.cli.tables import print_comparison, print_dropped, print_outputs
+    from dynid.cli.tables import print_comparison, print_dropped
     from dynid.report import write_report
     from dynid.runs.arguments import lock_table, log_table, run_settings
     from dynid.runs.comparison import compare, comparison_facts, comparison_report
 
     settings = run_settings(source, logs or [], {
-        "log": log_table(mapping, start, stop), "only": words(only) or None, "lock": lock_table(lock or []),
+        "log": log_table(mapping, start, stop), "only": options.words(only) or None, "lock": lock_table(lock or []),
         "fixed_base": fixed_base},
         assignments or [], trust=trust)
     with show_progress("compare") as progress:
-        result = compare(settings, words(methods or _METHODS), progress)
+        result = compare(settings, options.words(methods or _METHODS), progress)
         if output is not None:
             progress("writing the report")
             write_report(comparison_report(result), output)
@@ -112,7 +113,7 @@ def _results(first: str, others: list[str], reading: tuple[Path | None, float | 
 
 def _study(source: str, changes: dict[str, Any], where: tuple[int | None, str | None, tuple[str, str, str] | None],
            output: Path | None, json: bool) -> None:
-    from dynid.cli.tables import print_outputs, print_study
+    from dynid.cli.tables import print_study
     from dynid.study import run_study, study_settings
     from dynid.study.page import write_study
 

@@ -45,7 +45,7 @@ class CompilationWatch:
     is_over: bool = False
 
     def begin(self) -> None:
-        """Start listening to numba, unless it was loaded before."""
+        """Start to listen to compilation events of numba, unless `end` was called before numba was loaded."""
         from numba.core import event
 
         if not self.is_over:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.options import OtherMapping, Start, Stop, Trust, numbers
-from dynid.cli.output import Json, console, print_json, saved, show_progress, table
+from dynid.cli.options import OtherMapping, ResultFolder, Start, Stop, Trust, numbers
+from dynid.cli.output import Json, console, print_json, print_outputs, saved, show_progress, table
 from dynid.errors import DynidError, known_name
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ MAX_CONTACTS_PRINTED = 12  # contacts printed per log
 
 
 def command(
-    result: Annotated[Path, typer.Argument(metavar="RESULT", show_default=False,
-                                           help="Result folder of `dynid identify -o`.")],
+    result: ResultFolder,
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False,
                                               help="Logs in which the robot may have been touched.")],
     frame: Annotated[str, typer.Option(metavar="FRAME", show_default="the flange, or the last link",
@@ -80,8 +79,7 @@ def _print(found: FoundContacts, written: dict[str, str]) -> None:
         to.print(_table(log) if log.contacts else f"{log.source}: no contact detected.", markup=False)
         for finding in (*log.findings, *(one.finding for one in log.contacts[:MAX_CONTACTS_PRINTED])):
             to.print(f"- {finding.text}", markup=False)
-    for what, path in written.items():
-        to.print(f"{what}: {path}", markup=False)
+    print_outputs(written)
 
 
 def _table(log: ContactLog) -> Any:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dynid.cli import motion_output
-from dynid.cli.options import FixedBase, Lock, Only, RobotName, Trust, named_numbers, numbers, words
+from dynid.cli import motion_output, options
 from dynid.cli.output import Json, console, print_json, show_progress, table, typed_command
 from dynid.errors import DynidError
 
@@ -24,42 +22,24 @@ MAX_SHOWN_NAMES = 8  # names per sentence
 MAX_SHOWN_NOTES = 4  # the written plan has all notes
 MAX_SHOWN_PARAMETERS = 16  # lines of the table; the written plan has all parameters
 
-
-class FamilyName(StrEnum):
-    fourier = "fourier"
-    fourier_quintic = "fourier+quintic"
-    bspline = "bspline"
-
-
-class EquationsName(StrEnum):
-    projected = "projected"
-    wrenches = "wrenches"
-    base = "base"
-
-
-class CriterionName(StrEnum):
-    condition = "condition"
-    condition_plus = "condition+"
-    frobenius = "frobenius"
-    d = "d"
-    a = "a"
-    largest = "largest"
-    hadamard = "hadamard"
+FamilyName = Literal["fourier", "fourier+quintic", "bspline"]
+EquationsName = Literal["projected", "wrenches", "base"]
+CriterionName = Literal["condition", "condition+", "frobenius", "d", "a", "largest", "hadamard"]
 
 
 def command(
-    robot: RobotName,
+    robot: options.RobotName,
     output: motion_output.MotionFile,
-    duration: Annotated[float | None, typer.Option(help="Duration of the exciting part, s; with --actuator, of all "
-                                                        "parts.", show_default="20; 60 with --actuator")] = None,
+    duration: Annotated[float | None, typer.Option(help="Duration of the exciting motion, s; with --actuator, of all "
+                                                        "recordings.", show_default="20; 60 with --actuator")] = None,
     harmonics: Annotated[int, typer.Option(min=1, help="Number of harmonics of the Fourier series.")] = 5,
-    kind: Annotated[FamilyName, typer.Option(help="Family of trajectories.")] = FamilyName.fourier,
+    kind: Annotated[FamilyName, typer.Option(help="Family of trajectories.")] = "fourier",
     criterion: Annotated[CriterionName | None, typer.Option(
         help="Optimisation criterion.", show_default="condition; largest with --improve, a with --standing")] = None,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction terms of every joint, comma-separated: viscous, "
                                                "coulomb, offset, ...; with --actuator a model, m1 to m6.")] = "",
-    rotor: motion_output.Rotor = False,
+    rotor: options.Rotor = False,
     home: Annotated[str, typer.Option(metavar="Q1,Q2,...", show_default=False,
                                       help="Posture at the start and the end; the approach from this posture is not "
                                            "part of the duration.")] = "",
@@ -84,9 +64,9 @@ def command(
                                                 help="Largest speed as a share of the joints' top speeds.")] = None,
     full_range: Annotated[bool, typer.Option("--full-range", help="Use the whole joint ranges although collisions are "
                                                                   "not fully checked.")] = False,
-    only: Only = "",
-    lock: Lock = None,
-    fixed_base: FixedBase = None,
+    only: options.Only = "",
+    lock: options.Lock = None,
+    fixed_base: options.FixedBase = None,
     standing: Annotated[str, typer.Option(metavar="FRAME,...", show_default=False,
                                           help="Feet of a robot with a free base that stand still on level ground.")
                         ] = "",
@@ -128,58 +108,53 @@ def command(
                                                     help="With --actuator: assumed value of an unknown parameter, such "
                                                          "as armature=0.01.")] = None,
     mass: Annotated[str, typer.Option(metavar="KG,...", show_default=False,
-                                      help="With --actuator: masses to mount on the pendulum.")] = "",
+                                      help="With --actuator: masses to mount on the pendulum, kg.")] = "",
     length: Annotated[float | None, typer.Option(metavar="M", show_default=False,
-                                                 help="With --actuator: length of the pendulum.")] = None,
-    arm_mass: Annotated[float, typer.Option(metavar="KG", help="With --actuator: mass of the pendulum's arm.")] = 0.0,
+                                                 help="With --actuator: length of the pendulum, m.")] = None,
+    arm_mass: Annotated[float, typer.Option(metavar="KG",
+                                            help="With --actuator: mass of the pendulum's arm, kg.")] = 0.0,
     part: Annotated[float, typer.Option(metavar="S", help="With --actuator: duration of one recording, s.")] = 10.0,
     report: motion_output.MotionPage = None,
-    force: motion_output.Force = False,
-    trust: Trust = False,
+    force: options.ForceFiles = False,
+    trust: options.Trust = False,
     json: Json = False,
 ) -> None:
     """Design a motion that excites every base parameter and respects every limit; Ctrl-C keeps the best so far."""
     if actuator:
-        from dynid.robot import Robot
         from dynid.runs.actuator_experiment import PENDULUM, ExperimentRequest
-        from dynid.runs.arguments import lock_table
-        from dynid.runs.models import reduced_robot
         from dynid.runs.safe_motion import Safety
 
-        machine = None if robot == PENDULUM else reduced_robot(Robot.load(robot), words(only), lock_table(lock or []))
+        machine = None if robot == PENDULUM else options.load_robot(robot, only, lock)
         _actuators(ExperimentRequest(
-            robot, actuator, named_numbers(gain or [], "--gain"),
-            {name: given[0] for name, given in named_numbers(value or [], "--value").items()}, friction or "m4",
-            numbers(mass, "--mass") or (), length, arm_mass, limits, margin,
-            Safety(speed=speed, full_range=full_range), numbers(home, "--home"),
+            robot, actuator, options.named_numbers(gain or [], "--gain"),
+            {name: given[0] for name, given in options.named_numbers(value or [], "--value").items()}, friction or "m4",
+            options.numbers(mass, "--mass") or (), length, arm_mass, limits, margin,
+            Safety(speed=speed, full_range=full_range), options.numbers(home, "--home"),
             60.0 if duration is None else duration, part, rate, seed), machine, output, force, json)
         return
     if gain or value or mass or length is not None:
         raise DynidError("--gain, --value, --mass and --length need --actuator LAW", code="conflicting-options")
     if not repeat:
         motion_output.check_outputs(output, report, force)
-    posture, noises, corners = numbers(home, "--home"), numbers(noise, "--noise"), numbers(box, "--box")
-    space_box = None if corners is None else tuple(corners)
+    posture, noises = options.numbers(home, "--home"), options.numbers(noise, "--noise")
+    corners = options.numbers(box, "--box")
 
     from dynid.excitation import Search
     from dynid.excitation.trajectories.families import family_named
-    from dynid.robot import Robot
-    from dynid.runs.arguments import lock_table
-    from dynid.runs.models import reduced_robot
     from dynid.runs.motion_design import MotionRequest, design_motion, motion_facts
     from dynid.runs.safe_motion import Safety
 
-    machine = reduced_robot(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    machine = options.load_robot(robot, only, lock, fixed_base)
     seconds = BUDGET if budget is None and rounds is None else budget
     request = MotionRequest(
-        friction=words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,
-        home=posture, rate=rate,
-        criterion=criterion.value if criterion else None, search=Search(seconds, rounds, seed),
-        family=family_named(kind.value, 20.0 if duration is None else duration, harmonics),
+        friction=options.words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,
+        home=posture, rate=rate, criterion=criterion,
+        search=Search(seconds, rounds, seed),
+        family=family_named(kind, 20.0 if duration is None else duration, harmonics),
         command=typed_command(), trust=trust,
-        safety=Safety(space_box, floor, radius, speed, full_range),
-        standing=_standing(standing, {"sole": numbers(sole, "--sole"), "friction": friction_cone,
-                                      "margin": support_margin, "equations": equations and equations.value,
+        safety=Safety(None if corners is None else tuple(corners), floor, radius, speed, full_range),
+        standing=_standing(standing, {"sole": options.numbers(sole, "--sole"), "friction": friction_cone,
+                                      "margin": support_margin, "equations": equations,
                                       "sway": sway, "tilt": tilt}))
     if repeat:
         improve_rounds(machine, request, output, repeat, record, json)
@@ -193,22 +168,22 @@ def command(
         motion_output.show(data, written)
 
 
-def _standing(feet: str, options: dict[str, Any]) -> Standing | None:
-    """Return the standing feet with the given options, or None without feet."""
+def _standing(feet: str, values: dict[str, Any]) -> Standing | None:
+    """Return the standing feet with the values of their options, or None without feet."""
     from dynid.excitation import Standing
 
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
-                             for name, value in options.items() if value is not None}
+                             for name, value in values.items() if value is not None}
     if not feet:
         if given:
             raise DynidError("--sole, --friction-cone, --support-margin, --equations, --sway and --tilt need "
                              "--standing FRAME,...", code="no-standing-feet")
         return None
-    return Standing(words(feet), **given)
+    return Standing(options.words(feet), **given)
 
 
 def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, force: bool, json: bool) -> None:
-    """Design recordings for actuators, write them into a folder, and print their purpose and expected accuracy."""
+    """Design recordings for `dynid actuators`, write them into a folder, and print purpose and expected accuracy."""
     from dynid.files import try_folder
     from dynid.runs.actuator_experiment import design_experiment, experiment_facts, write_experiment
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from dynid.cli.options import Trust, refuse_to_replace
+from dynid.cli.options import ForceFiles, Trust
 from dynid.cli.output import Json, console, print_json, show_progress, table
 from dynid.errors import DynidError
+from dynid.files import refuse_to_replace
 
 if TYPE_CHECKING:
     from dynid.estimate.simulators.exports import Exported
@@ -18,20 +18,8 @@ if TYPE_CHECKING:
 
 MAX_DRAW_FILES_PRINTED = 4  # largest number of printed paths of draws
 
-
-class SimulatorTarget(StrEnum):
-    urdf = "urdf"
-    mjcf = "mjcf"
-    mjlab = "mjlab"
-    isaaclab = "isaaclab"
-    drake = "drake"
-    sdf = "sdf"
-    usd_json = "usd-json"
-
-
-class IsaacFrictionKind(StrEnum):
-    torque = "torque"
-    coefficient = "coefficient"
+SimulatorTarget = Literal["urdf", "mjcf", "mjlab", "isaaclab", "drake", "sdf", "usd-json"]
+IsaacFrictionKind = Literal["torque", "coefficient"]
 
 
 def command(
@@ -58,8 +46,8 @@ def command(
                                                help="Add the payload to the link that carries it.")] = False,
     isaaclab_friction: Annotated[IsaacFrictionKind, typer.Option(
         help="Meaning of joint friction in Isaac Sim: torque (5.0 and later) or coefficient (before)."
-        )] = IsaacFrictionKind.torque,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+        )] = "torque",
+    force: ForceFiles = False,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
@@ -67,12 +55,12 @@ def command(
     from dynid.runs.simulator_files import ExportOptions, draw_result, export_result, output_paths
 
     if target is None and not draws:
-        raise DynidError(f"--for is missing: give one of {', '.join(SimulatorTarget)}, or draw models with --draws N",
-                         code="no-target")
+        raise DynidError(f"--for is missing: give one of {', '.join(get_args(SimulatorTarget))}, or draw models with "
+                         "--draws N", code="no-target")
     if draws < 0:
         raise DynidError(f"--draws must be above 0, got {draws}", code="out-of-range")
-    options = ExportOptions("" if target is None else target.value, drives, source, with_payload,
-                            isaaclab_friction.value)
+    options = ExportOptions(target or "", drives, source, with_payload,
+                            isaaclab_friction)
     refuse_to_replace(output_paths(output, draws), force)
     with show_progress("export") as progress:
         if draws:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dynid.cli.options import Trust
-from dynid.cli.output import Json, console, print_json, saved, show_progress, table
+from dynid.cli.output import Json, console, print_json, print_outputs, saved, show_progress, table
 from dynid.errors import DynidError
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ def command(
     bounds: Annotated[list[str] | None, typer.Option(metavar="loose|normal|tight|FILE", show_default="normal",
                                                      help="Bounds of the search; may be repeated.")] = None,
     loss: Annotated[list[str] | None, typer.Option(metavar="full|partial|inertia", show_default="full",
-                                                   help="Conditions on the parameters; may be repeated.")] = None,
+                                                   help="Conditions on the parameters in the loss of the search; may "
+                                                        "be repeated.")] = None,
     search: Annotated[str, typer.Option(metavar="NAME", help="Search: annealing, dual-annealing, "
                                                              "differential-evolution or gradient.")] = "annealing",
     form: Annotated[str, typer.Option(metavar="exact|penalty", help="exact: base values are constraints; penalty: "
@@ -35,7 +36,7 @@ def command(
     base: Annotated[Path | None, typer.Option("--base", metavar="TABLE", show_default=False,
                                               help="Base values from a CSV or TOML table, one combination "
                                                    "and its value per row.")] = None,
-    runs: Annotated[int, typer.Option(help="Maximum number of runs.")] = 20,
+    runs: Annotated[int, typer.Option(help="Largest number of search runs.")] = 20,
     evaluations: Annotated[int, typer.Option(help="Evaluations of the loss per iteration of a run.")] = 20000,
     seed: Annotated[int, typer.Option(help="Seed of the random search; another seed gives another set of "
                                            "parameters.")] = 0,
@@ -99,5 +100,4 @@ def _print(found: ExtractedSets, written: dict[str, str]) -> None:
         if not cones.possible and all(one.form == "exact" and not one.moved for one in found.sets):
             to.print("Use --nearest to extract from the nearest physically consistent base values, or --form penalty "
                      "for a weighted fit.")
-    for what, path in written.items():
-        to.print(f"{what}: {path}", markup=False)
+    print_outputs(written)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli.options import Scheduler, Tls, Trust, tls_files
-from dynid.cli.output import Json, console, print_json, show_progress, table, typed_command
+from dynid.cli.output import Json, console, print_json, print_outputs, show_progress, table, typed_command
 from dynid.cli.screen import Screen
 from dynid.errors import DynidError
 
@@ -87,5 +87,4 @@ def print_fleet(result: FleetResult, written: Mapping[str, str]) -> None:
         screen.print(f"and {len(sentences) - shown} more; -o FOLDER writes a page with all of them")
     if not result.sentences:
         screen.print("no robot differs significantly, and none changed")
-    for name, path in written.items():
-        screen.print(f"{name}: {path}")
+    print_outputs(written)

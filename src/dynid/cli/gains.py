@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import RobotName, deviating, numbers, words
+from dynid.cli.options import Cutoff, RobotName, deviating, numbers, words
 from dynid.cli.output import Json, console, print_json, show_progress, table
 from dynid.quantities import percent_text
 
@@ -21,7 +21,8 @@ def command(
                                                  show_default=False)] = None,
     loaded: Annotated[list[str] | None, typer.Option("--loaded", metavar="LOG", show_default=False,
                                                      help="A log with a known load; may be repeated.")] = None,
-    mass: Annotated[str, typer.Option(metavar="KG[+-STD]", show_default=False, help="Mass of the known load.")] = "",
+    mass: Annotated[str, typer.Option(metavar="KG[+-STD]", show_default=False,
+                                      help="Mass of the known load, kg.")] = "",
     centre: Annotated[str, typer.Option(metavar="X,Y,Z", show_default=False,
                                         help="Centre of mass in the frame, m.")] = "",
     inertia: Annotated[str, typer.Option(metavar="XX,XY,XZ,YY,YZ,ZZ", show_default="none (point mass)",
@@ -30,8 +31,7 @@ def command(
                                        help="Frame to which the load is attached.")] = "",
     friction: Annotated[str, typer.Option(metavar="KIND,...", help="Friction terms of every joint, comma-separated.")]
     = "viscous,coulomb,offset",
-    cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: chosen from the data.",
-                                                 show_default=False)] = None,
+    cutoff: Cutoff = None,
     json: Json = False,
 ) -> None:
     """Estimate drive gains with standard errors, from the controller's targets in a log or with a known load."""
@@ -47,7 +47,7 @@ def command(
     where, about = numbers(centre, "--centre"), numbers(inertia, "--inertia")
     for given, count, option in ((where, 3, "--centre"), (about, 6, "--inertia")):
         if given is not None and len(given) != count:
-            raise DynidError(f"{option} takes {count} numbers, got {len(given)}")
+            raise DynidError(f"{option} takes {count} comma-separated numbers, got {len(given)}")
     load = PayloadSettings.model_validate({"frame": frame or None, "mass": deviating(mass, "--mass"), "centre": where,
                                            "inertia": about})
     with show_progress("gains") as progress:

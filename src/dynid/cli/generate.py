@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from dynid.cli.options import FixedBase, Lock, Only, RobotName, Trust, refuse_to_replace, words
+from dynid.cli import options
 from dynid.cli.output import Json, console, print_json, show_progress, table
+from dynid.files import refuse_to_replace
 
-
-class ParameterForm(StrEnum):
-    fixed = "fixed"
-    base = "base"
-    full = "full"
-
-
-class Followed(StrEnum):
-    auto = "auto"
-    given = "given"
-    solved = "solved"
-
-
-class Real(StrEnum):
-    double = "double"
-    float = "float"
+ParameterForm = Literal["fixed", "base", "full"]
+Followed = Literal["auto", "given", "solved"]
+Real = Literal["double", "float"]
 
 
 def command(
-    robot: RobotName,
+    robot: options.RobotName,
     output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="Folder for the files.")],
     language: Annotated[str, typer.Option(metavar="LANGUAGE,...",
                                           help="Languages: c, python, python-plain, julia, latex, cuda, jax, torch, "
@@ -45,48 +32,43 @@ def command(
     parameters: Annotated[ParameterForm, typer.Option(help="fixed: values are constants; base: base parameters are an "
                                                         "input p; full: also a function that computes p from all "
                                                         "parameters."
-                                                   )] = ParameterForm.fixed,
+                                                   )] = "fixed",
     result: Annotated[Path | None, typer.Option("--from", metavar="RESULT", show_default=False,
                                                 help="Result folder of `dynid identify -o`: use its terms "
                                                      "and values instead of those of the robot file.")] = None,
-    friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
-                                          help="Friction terms of every joint with the values of the robot "
-                                               "file: viscous, coulomb, offset, ...")] = "",
-    rotor: Annotated[bool, typer.Option("--rotor", help="Include the reflected rotor inertia of every joint.")] = False,
+    friction: options.NominalFriction = "",
+    rotor: options.Rotor = False,
     frame: Annotated[str, typer.Option(metavar="LINK", show_default=False,
                                        help="Frame for kinematics and Jacobian.")] = "",
     following: Annotated[Followed, typer.Option(help="Dependent joints: given (an input), solved "
                                                      "(in closed form), or auto (solved where a "
-                                                     "closed form exists).")] = Followed.auto,
+                                                     "closed form exists).")] = "auto",
     real: Annotated[Real, typer.Option(help="Number type in C, CUDA and Rust. JAX and PyTorch functions have the "
-                                            "number type of their inputs.")] = Real.double,
+                                            "number type of their inputs.")] = "double",
     batch: Annotated[int, typer.Option(metavar="1|4|8", help="Samples per call in C.")] = 1,
     name: Annotated[str, typer.Option(metavar="NAME", show_default="the robot's",
                                       help="Name of files and functions.")] = "",
-    lock: Lock = None,
-    fixed_base: FixedBase = None,
-    only: Only = "",
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
-    trust: Trust = False,
+    lock: options.Lock = None,
+    fixed_base: options.FixedBase = None,
+    only: options.Only = "",
+    force: options.ForceFiles = False,
+    trust: options.Trust = False,
     json: Json = False,
 ) -> None:
     """Write a robot's dynamics as source code for a controller, an optimiser, an accelerator or a paper."""
-    from dynid.robot import Robot
     from dynid.robot.free_base import refuse_free_base
-    from dynid.runs.arguments import lock_table
     from dynid.runs.code_files import CodeOptions, code_facts, code_paths, make_program, with_companions, write_code
-    from dynid.runs.models import reduced_robot
 
-    options = CodeOptions(words(what), with_companions(words(language)), parameters.value, real.value, batch, frame,
-                          name, following.value)
-    machine = reduced_robot(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    code = CodeOptions(options.words(what), with_companions(options.words(language)), parameters, real,
+                       batch, frame, name, following)
+    machine = options.load_robot(robot, only, lock, fixed_base)
     refuse_free_base(machine, "code generation")
-    refuse_to_replace(code_paths(output, name or machine.name, options).values(), force)
+    refuse_to_replace(code_paths(output, name or machine.name, code).values(), force)
     with show_progress("generate") as progress:
         progress(f"functions of {machine.name}")
-        program = make_program(machine, options, friction=words(friction), rotor=rotor, result=result,
+        program = make_program(machine, code, friction=options.words(friction), rotor=rotor, result=result,
                                trust=trust)
-        paths = write_code(program, options, output)
+        paths = write_code(program, code, output)
     if json:
         print_json(code_facts(program, paths))
         return

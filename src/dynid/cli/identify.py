@@ -32,11 +32,8 @@ def command(
                                            help="Remove insignificant parameters by a rule: standard-error, ratio, "
                                                 "f-test, smallest, r or singular. For methods of base "
                                                 "parameters (wls, iv, sls, ...).")] = "",
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table that specifies how to read the "
-                                                      "logs.",
-                                                 show_default=False)] = None,
-    cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: chosen from the data.",
-                                                 show_default=False)] = None,
+    mapping: options.LogMapping = None,
+    cutoff: options.Cutoff = None,
     equations: Annotated[str, typer.Option(help="Equations: torque; or kernel, products, power, "
                                                 "energy (without accelerations).", show_default="torque")] = "",
     known: Annotated[list[str] | None, typer.Option("--known", metavar="NAME=VALUE[+-STD]", show_default=False,
@@ -71,7 +68,7 @@ def command(
     folds: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
                                                help="Cache folder for compressed logs: later runs read only "
                                                     "new logs.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier result in the output folder.")] = False,
+    force: options.ForceResult = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit code 3 if the model is graded not usable.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Print all parameters and findings, not only one "
                                                       "screen.")] = False,

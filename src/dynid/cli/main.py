@@ -1,6 +1,6 @@
 """Entry point of the command line: the commands, and how errors are reported.
 
-A command is a module of this package with a function `command`, and a line in COMMANDS. Its module is imported when the
+A command is a module of this package with a function `command`, and a name in COMMANDS. Its module is imported when the
 command is called; libraries are imported inside the function, so that ``dynid --help`` loads no arrays and no compiler.
 """
 
@@ -33,38 +33,12 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 # arrays of more than 32 MB are allocated outside it.
 _HEAP_OPTIONS = {-8: 1, -1: 2**28, -3: 2**25, -2: 2**24}
 
-# Command -> module with its function `command`, in the order of `dynid --help`.
-COMMANDS = {
-    "demo": "dynid.cli.demo",
-    "studio": "dynid.cli.studio",
-    "warmup": "dynid.cli.warmup",
-    "robots": "dynid.cli.robots",
-    "inspect": "dynid.cli.inspect",
-    "excite": "dynid.cli.excite",
-    "motion": "dynid.cli.motion",
-    "simulate": "dynid.cli.simulate",
-    "identify": "dynid.cli.identify",
-    "watch": "dynid.cli.watch",
-    "payload": "dynid.cli.payload",
-    "contact": "dynid.cli.contact",
-    "gains": "dynid.cli.gains",
-    "actuators": "dynid.cli.actuators",
-    "extract": "dynid.cli.extract",
-    "validate": "dynid.cli.validate",
-    "check": "dynid.cli.check",
-    "compare": "dynid.cli.compare",
-    "fleet": "dynid.cli.fleet",
-    "generate": "dynid.cli.generate",
-    "export": "dynid.cli.export",
-    "ros2": "dynid.cli.ros2",
-    "methods": "dynid.cli.methods",
-    "presets": "dynid.cli.presets",
-    "plugins": "dynid.cli.plugins",
-    "schema": "dynid.cli.schema",
-    "reproduce": "dynid.cli.reproduce",
-    "bench": "dynid.cli.bench",
-    "version": "dynid.cli.version",
-}
+# Names of the commands in the order of `dynid --help`. The module of the same name has the function `command`.
+COMMANDS = (
+    "demo", "studio", "warmup", "robots", "inspect", "excite", "motion", "simulate", "identify", "watch",
+    "payload", "contact", "gains", "actuators", "extract", "validate", "check", "compare", "fleet", "generate",
+    "export", "ros2", "methods", "presets", "plugins", "schema", "reproduce", "bench", "version",
+)
 
 
 class _LazyGroup(TyperGroup):
@@ -80,9 +54,9 @@ class _LazyGroup(TyperGroup):
         # An unknown name needs the list of all commands for the suggestion "did you mean".
         for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
             if name not in self.commands:
-                one = typer.Typer(add_completion=False)
-                one.command(name)(import_module(COMMANDS[name]).command)
-                self.commands[name] = command = typer.main.get_command(one)
+                single = typer.Typer(add_completion=False)
+                single.command(name)(import_module(f"dynid.cli.{name}").command)
+                self.commands[name] = command = typer.main.get_command(single)
                 for parameter in command.params:
                     parameter.callback = parameter.callback or _finite
                 own = command.get_params

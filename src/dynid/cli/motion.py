@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from dynid.cli import motion_output
-from dynid.cli.options import FixedBase, Lock, Only, RobotName, numbers, words
+from dynid.cli.options import FixedBase, ForceFiles, Friction, Lock, Only, RobotName, Rotor, load_robot, numbers, words
 from dynid.cli.output import Json, print_json, show_progress, typed_command
 
-
-class KindName(StrEnum):
-    points = "points"
-    spline = "spline"
-    sines = "sines"
-    friction = "friction"
-    gravity = "gravity"
-    inertia = "inertia"
-    coupling = "coupling"
-    null_space = "null-space"
-    through = "through"
+KindName = Literal["points", "spline", "sines", "friction", "gravity", "inertia", "coupling", "null-space", "through"]
 
 
 def command(
@@ -42,9 +31,8 @@ def command(
     home: Annotated[str, typer.Option(metavar="Q1,Q2,...", show_default=False,
                                       help="Posture of the resting joints, and of null-space motions.")] = "",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the motion.")] = 0,
-    friction: Annotated[str, typer.Option("--friction", metavar="KIND,...", show_default=False,
-                                          help="Friction terms to identify: viscous, coulomb, offset, ...")] = "",
-    rotor: motion_output.Rotor = False,
+    friction: Friction = "",
+    rotor: Rotor = False,
     rate: motion_output.Rate = 100.0,
     noise: motion_output.Noise = "",
     limits: motion_output.LimitsFile = None,
@@ -53,29 +41,26 @@ def command(
     lock: Lock = None,
     fixed_base: FixedBase = None,
     report: motion_output.MotionPage = None,
-    force: motion_output.Force = False,
+    force: ForceFiles = False,
     json: Json = False,
 ) -> None:
     """Generate a random motion, a sweep, or a motion through points, and show which parameters the motion excites."""
     motion_output.check_outputs(output, report, force)
     posture, noises = numbers(home, "--home"), numbers(noise, "--noise")
 
-    from dynid.robot import Robot
     from dynid.robot.free_base import refuse_free_base
-    from dynid.runs.arguments import lock_table
-    from dynid.runs.models import reduced_robot
     from dynid.runs.motion_design import motion_facts
     from dynid.runs.unoptimised_motion import PlainMotionRequest, plain_motion
 
-    machine = reduced_robot(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    machine = load_robot(robot, only, lock, fixed_base)
     refuse_free_base(machine, "the check of a motion")
     with show_progress("motion") as progress:
         data = plain_motion(machine, PlainMotionRequest(
-            kind.value, count=count, through=through, duration=duration, frame=frame, home=posture, seed=seed,
+            kind, count=count, through=through, duration=duration, frame=frame, home=posture, seed=seed,
             friction=words(friction), rotor=rotor, limits=limits, margin=margin, noise=noises, rate=rate,
             command=typed_command()), progress)
         written = motion_output.write_outputs(data, output, report, progress)
     if json:
-        print_json({"kind": kind.value, **motion_facts(data), "outputs": written})
+        print_json({"kind": kind, **motion_facts(data), "outputs": written})
     else:
         motion_output.show(data, written)

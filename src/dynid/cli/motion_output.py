@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.options import refuse_to_replace
-from dynid.cli.output import console, table
+from dynid.cli.output import console, print_outputs, table
 from dynid.errors import DynidError
+from dynid.files import refuse_to_replace
 from dynid.progress import ProgressCallback
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ SUFFIXES = (".csv", ".npz", ".yaml", ".yml")
 
 MotionFile = Annotated[Path, typer.Option("-o", "--output", show_default=False,
                                           help="Motion file: .csv, .npz or .yaml (ROS 2 JointTrajectory).")]
-Rotor = Annotated[bool, typer.Option("--rotor", help="Include the reflected rotor inertia of every joint.")]
 Rate = Annotated[float, typer.Option(help="Sampling rate of the file and of the future log, Hz.")]
 Noise = Annotated[str, typer.Option(metavar="X|X1,X2,...", show_default=False,
                                     help="Standard deviation of the torque noise, N m or N: one number, or one per "
@@ -33,11 +32,10 @@ Margin = Annotated[float | None, typer.Option(show_default="0.05", help="Share o
                                                                         "torques to keep as a margin.")]
 MotionPage = Annotated[Path | None, typer.Option(metavar="PAGE.html", show_default=False,
                                                  help="HTML report with plots and a 3-D preview.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 def check_outputs(output: Path, report: Path | None, force: bool) -> None:
-    """Raise if the motion file has an unknown extension, or if a file exists and may not be replaced."""
+    """Raise an error if the motion file has an unknown extension, or if a file exists and `force` is not given."""
     if output.suffix.lower() not in SUFFIXES:
         raise DynidError(f"{output} should end in {', '.join(SUFFIXES)}: CSV, NumPy or ROS 2 JointTrajectory",
                          code="unknown-extension")
@@ -86,12 +84,11 @@ def show(data: MotionData, written: dict[str, str]) -> None:
         numbers=["reaches", "limit", "used"], title="Closest to their limits"))
     for note in data.notes:
         to.print(f"Note: {note}.", markup=False)
-    for name, path in written.items():
-        to.print(f"{name}: {path}", markup=False)
+    print_outputs(written)
 
 
 def _noise_words(noise: Array) -> str:
-    """Return the noise of every torque as text, or its range if there are many."""
+    """Return the torque noise of every joint as text; the smallest and the largest if there are many joints."""
     if len(noise) > MAX_SHOWN_NOISES:
         return f"{noise.min():.3g} to {noise.max():.3g}"
     return ", ".join(f"{x:.3g}" for x in noise)

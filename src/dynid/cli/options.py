@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dynid.errors import DynidError
-from dynid.files import try_file
 from dynid.quantities import finite_number
+
+if TYPE_CHECKING:
+    from dynid.robot import Robot
 
 RobotName = Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
                                           help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
@@ -22,8 +24,9 @@ NoSimulation = Annotated[bool, typer.Option("--no-simulation", help="Skip valida
 Horizon = Annotated[float | None, typer.Option(metavar="SECONDS", show_default="of the run, or 0.5",
                                                help="Length of the simulated windows, s; each starts from the "
                                                     "measured motion.")]
-
-
+LogMapping = Annotated[Path | None, typer.Option("--mapping", show_default=False,
+                                                 help="TOML file with a \\[log] table that specifies how to read the "
+                                                      "logs.")]
 OtherMapping = Annotated[Path | None, typer.Option("--mapping", show_default=False,
                                                    help="TOML file with a \\[log] table, if these logs have another "
                                                         "format than those of the identification.")]
@@ -31,7 +34,8 @@ Start = Annotated[float | None, typer.Option(metavar="SECONDS", show_default=Fal
                                              help="Ignore samples before this time, counted from the first row of a "
                                                   "log.")]
 Stop = Annotated[float | None, typer.Option(metavar="SECONDS", show_default=False,
-                                            help="Ignore samples from this time on.")]
+                                            help="Ignore samples from this time on, counted from the first row of a "
+                                                 "log.")]
 Scheduler = Annotated[str | None, typer.Option(metavar="ADDRESS", show_default=False,
                                                help="Compute on the Dask cluster of this scheduler, tcp://HOST:PORT "
                                                     "or tls://HOST:PORT.")]
@@ -46,12 +50,42 @@ FixedBase = Annotated[bool | None, typer.Option("--fixed-base/--floating-base", 
                                                 rich_help_panel="Base of the robot",  # two names: a wide column
                                                 help="Fix the root link of the robot to the ground, or let it move "
                                                      "freely.")]
+Cutoff = Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: chosen from the data.",
+                                              show_default=False)]
+Friction = Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
+                                       help="Friction terms of every joint, comma-separated: viscous, coulomb, offset, "
+                                            "...")]
+NominalFriction = Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
+                                              help="Friction terms of every joint with the values of the robot file: "
+                                                   "viscous, coulomb, offset, ...")]
+Rotor = Annotated[bool, typer.Option("--rotor", help="Include the reflected rotor inertia of every joint.")]
+ResultFolder = Annotated[Path, typer.Argument(metavar="RESULT", show_default=False,
+                                              help="Result folder of `dynid identify -o`.")]
+ForceLog = Annotated[bool, typer.Option("--force", help="Replace an existing log.")]
+ForceFiles = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+ForceResult = Annotated[bool, typer.Option("--force", help="Replace an earlier result in the output folder.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Allow execution of a Python file that a result, prior or run "
                                                      "file names as its model; read the file first.")]
 
 
+def load_robot(name: str, only: str, lock: Sequence[str] | None, fixed_base: bool | None = None) -> Robot:
+    """Return a robot as the options --only, --lock and --fixed-base specify it.
+
+    Args:
+        name: a robot file, or the name of a built-in robot.
+        only: comma-separated names of the joints that move; empty for all joints.
+        lock: locked joints, as texts JOINT or JOINT=POSITION.
+        fixed_base: whether the root link is fixed to the ground; None for the base that the robot file specifies.
+    """
+    from dynid.robot import Robot
+    from dynid.runs.arguments import lock_table
+    from dynid.runs.models import reduced_robot
+
+    return reduced_robot(Robot.load(name, fixed_base=fixed_base), words(only), lock_table(lock or []))
+
+
 def simulation_table(left_out: bool, horizon: float | None) -> dict[str, bool | float | None]:
-    """Return the [simulation] table of settings from the options --no-simulation and --horizon, or None."""
+    """Return the [simulation] table of a run file from the options --no-simulation and --horizon."""
     return {"run": False if left_out else None, "horizon": horizon}
 
 
@@ -84,7 +118,10 @@ def named_numbers(entries: Sequence[str], option: str) -> dict[str, list[float]]
 
 
 def deviating(text: str, option: str) -> float | tuple[float, float] | None:
-    """Convert '4.1' to a number, '4.1+-0.01' to a number and its standard deviation, and no text to None."""
+    """Return the number of a text such as '4.1', or number and standard deviation of a text such as '4.1+-0.01'.
+
+    An empty text gives None.
+    """
     if not text.strip():
         return None
     try:
@@ -103,11 +140,3 @@ def tls_files(text: str) -> tuple[str, str, str] | None:
     if len(names) != 3:
         raise DynidError(f"--tls takes three PEM files, CA,CERT,KEY, got '{text}'")
     return names[0], names[1], names[2]
-
-
-def refuse_to_replace(paths: Iterable[Path], force: bool) -> None:
-    """Raise if a file cannot be written, or exists and may not be replaced."""
-    for path in paths:
-        try_file(path)
-        if path.exists() and not force:
-            raise DynidError(f"{path} exists already; choose another name or add --force", code="file-exists")

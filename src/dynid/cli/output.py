@@ -44,6 +44,12 @@ def saved(save: Callable[..., dict[str, str]], found: Any, output: Path | None, 
     return save(found, output, typed_command(), force=force)
 
 
+def print_outputs(written: Mapping[str, str]) -> None:
+    """Print the kind and the path of each written file."""
+    for name, path in written.items():
+        console().print(f"{name}: {path}", markup=False)
+
+
 def console() -> Console:
     """Return the console on stdout, as wide as the terminal, and plain text if stdout is not a terminal."""
     from dynid.cli.plain_console import PlainConsole

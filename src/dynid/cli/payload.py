@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynid.cli.options import OtherMapping, Start, Stop, Trust, deviating
-from dynid.cli.output import Json, console, print_json, saved, show_progress, table
+from dynid.cli.output import Json, console, print_json, print_outputs, saved, show_progress
 from dynid.errors import known_name
 
 if TYPE_CHECKING:
@@ -66,20 +66,18 @@ def command(
 
 def _print(found: FoundPayload, written: dict[str, str]) -> None:
     """Print the load with confidence intervals, the sources of its standard error, findings and controller values."""
+    from dynid.cli.tables import payload_errors, payload_table
+
     to, body = console(), found.payload
-    head = ["", "value", "standard error", "95 %"]
-    rows = [(f"{name}, {unit}", *("-" if x != x else f"{x:.4g}" for x in (value, std)), f"{low:.4g} to {high:.4g}")
-            for name, unit, value, std, low, high in body.rows()]
-    to.print(table(head, rows, numbers=head[1:], title=f"on {body.frame} of {found.robot.name}, method: {body.method}"))
+    to.print(payload_table(body, f"on {body.frame} of {found.robot.name}, method: {body.method}"))
     if body.has_mass:
         to.print("Standard error of the mass from " + ", ".join(
             f"{source} {body.mass_std_from(source):.2g}" for source in body.parts) + " kg.", markup=False)
-    to.print(f"Torque error: {body.unloaded_error:.3g} % without the payload, {body.relative_error:.3g} % with it.")
+    to.print(payload_errors(body))
     for finding in body.findings:
         to.print(f"- {finding.text}", markup=False)
     for one in found.entries:
         to.print(f"{one.maker}: {one.text}", markup=False, soft_wrap=True)
         if one.unverified:
             to.print(f"   not verified: {one.unverified}", markup=False)
-    for what, path in written.items():
-        to.print(f"{what}: {path}", markup=False)
+    print_outputs(written)

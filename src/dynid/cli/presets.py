@@ -21,9 +21,9 @@ def command(json: Json = False) -> None:
                                        "guessed": bool(one.columns), "minds": list(one.minds), "source": one.source,
                                        "refusal": one.refusal} for name, one in known_presets().items()}})
         return
-    console().print(table(["preset", "logs of", "mind"], [
+    console().print(table(["preset", "logs of", "notes"], [
         (name, one.recorder, "; ".join(one.minds) if one.refusal is None else f"refused: {one.refusal}")
         for name, one in known_presets().items()]))
-    console().print('Use one with --set log.preset=libfranka, or preset = "libfranka" under [log] in a run file. '
+    console().print('Use a preset with --set log.preset=libfranka, or preset = "libfranka" under [log] in a run file. '
                     "Other settings of [log] take precedence over the preset.",
                     markup=False)

@@ -1,13 +1,13 @@
 """`dynid reproduce`: comparison of published tables with results of dynid. The scripts are in reproductions/.
 
-A reproduction's result has up to three kinds of evidence, and the command ends with exit code 1 if one fails:
+The result of a reproduction has up to three kinds of evidence, and the command ends with exit code 1 if one fails:
 
-- `printed`: printed tables, with how many entries were compared and how many are within tolerance. - `checks`:
-conclusions of a document in words, and whether they hold. - `demonstrations`: statements on simulated machines that no
-document prints, or that hold by construction.
+- `printed`: printed tables, with the numbers of compared entries and of entries within tolerance
+- `checks`: conclusions of a document in words, and whether they hold
+- `demonstrations`: statements on simulated machines that no document prints, or that hold by construction
 
-The module of the same name in figures/ draws a reproduction's figures. IN_ALL of a reproduction is the smaller study
-that `--all` runs.
+The module in figures/ with the name of a reproduction draws its figures. The constant IN_ALL of a reproduction has the
+options of the smaller study that `--all` runs.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class Ran:
 
     @property
     def failed(self) -> list[str]:
+        """Statements that do not hold, and printed numbers that are not within tolerance."""
         words = {**self.checks, **self.demonstrations}
         return [sentence for sentence, holds in words.items() if not holds] + [
             failure for one in self.tables for failure in one["failures"]]

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from dynid.cli.options import refuse_to_replace
+from dynid.cli.options import ForceLog
 from dynid.cli.output import Json, console, print_json, show_progress
 from dynid.errors import DynidError
+from dynid.files import refuse_to_replace
 from dynid.output_fields import record
 
 _SENT_PAYLOAD = record("SentPayload", optional=("inertia",), mass=float, centre=list[float], inertia=dict[str, float])
 OUTPUT = record("SetPayload", payload=_SENT_PAYLOAD)
 
-
-class Task(StrEnum):
-    record = "record"
-    run = "run"
-    payload = "payload"
-
-
-class EffortKind(StrEnum):
-    torque = "torque"
-    current = "current"
+Task = Literal["record", "run", "payload"]
+EffortKind = Literal["torque", "current"]
 
 
 def command(
@@ -47,14 +39,14 @@ def command(
                                               help="Topic with the efforts: sensor_msgs/JointState or "
                                                    "std_msgs/Float64MultiArray.")] = "",
     effort: Annotated[EffortKind, typer.Option(help="Whether efforts are torques (N m) or currents "
-                                                    "(A).")] = EffortKind.torque,
+                                                    "(A).")] = "torque",
     action: Annotated[str, typer.Option(metavar="ACTION", help="Action of the controller, "
                                                                "control_msgs/FollowJointTrajectory.")]
     = "/joint_trajectory_controller/follow_joint_trajectory",
     service: Annotated[str, typer.Option(metavar="SERVICE", help="Service for the payload, ur_msgs/SetPayload.")]
     = "/io_and_status_controller/set_payload",
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Longest wait for drivers, s.")] = 10.0,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing log.")] = False,
+    force: ForceLog = False,
     json: Json = False,
 ) -> None:
     """Record a robot, execute a designed motion, or set a payload by ROS 2; rclpy must be installed."""
@@ -62,8 +54,8 @@ def command(
     from dynid.runs.ros2_bridge import Ros2Names, play_and_record, record_joint_states, recording_facts, set_payload
     from dynid.runs.virtual_log import log_writer
 
-    names = Ros2Names(joint_states, effort_topic, effort.value, action, service, timeout)
-    if task is Task.payload:
+    names = Ros2Names(joint_states, effort_topic, effort, action, service, timeout)
+    if task == "payload":
         with show_progress("ros2"):
             sent = set_payload(source, names)
         if json:
@@ -74,14 +66,14 @@ def command(
         return
     if output is None:
         raise DynidError(f"dynid ros2 {task} writes a log", "name it: -o log.csv")
-    if task is Task.run and motion is None:
+    if task == "run" and motion is None:
         raise DynidError("dynid ros2 run executes a motion",
                          "name its file: --motion motion.csv; `dynid excite` designs one")
     write = log_writer(output)
     refuse_to_replace([output], force)
     robot = Robot.load(source)
     with show_progress("ros2") as progress:
-        log = (record_joint_states(robot, names, duration, progress) if motion is None or task is Task.record
+        log = (record_joint_states(robot, names, duration, progress) if motion is None or task == "record"
                else play_and_record(robot, motion, names, progress))
         written = {"log": str(write(log, output))}
     facts = recording_facts(log)

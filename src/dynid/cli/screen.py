@@ -35,15 +35,17 @@ class Screen:
         return sum(self._rendered(part).count("\n") for part in parts)
 
     def print_if_it_fits(self, part: Any, spare: int = 0) -> bool:
-        """Print a part if `spare` lines remain below it. Return whether it was printed."""
+        """Print a text or table if `spare` lines of the screen remain below it. Return whether it was printed."""
         if self._rendered(part).count("\n") + spare > self.lines:
             return False
         self.print(part)
         return True
 
     def print_what_fits(self, parts: Sequence[Any], spare: int = 0, most: int | None = None) -> int:
-        """Print the first parts, at most `most`, while `spare` lines remain below them. Return how many were
-        printed."""
+        """Print the first texts and tables, at most `most`, while `spare` lines of the screen remain below them.
+
+        Return the number of printed texts and tables.
+        """
         done = 0
         for part in parts[:most]:
             if not self.print_if_it_fits(part, spare):

@@ -59,7 +59,7 @@ class Scripts:
     missing: str
 
     def names(self) -> dict[str, Path]:
-        """Return the file of each script by its name with dashes."""
+        """Return the file of each script by its name, in which dashes replace underscores."""
         if not self.folder.is_dir():
             raise NotPossibleError(f"the scripts of the {self.noun}s are missing from this installation",
                                    "install dynid again from its wheel or from a clone", code="missing-scripts")
@@ -85,7 +85,7 @@ class Scripts:
             print_json(results[name] if name else results)
 
     def check_options(self, module: ModuleType, name: str, every: bool, options: Mapping[str, Any]) -> None:
-        """Raise if a script does not have some option, or if options are given for all scripts."""
+        """Raise an error if a script has no option of a given name, or if options are given for all scripts."""
         taken = signature(module.run).parameters
         refused = next((key for key in options if every or key not in taken), None)
         if refused is not None:
@@ -128,7 +128,9 @@ class Scripts:
         """Return the result of a script, with progress on stderr.
 
         Args:
-            options: keyword arguments of its `run`.
+            module: the imported script.
+            name: name of the script.
+            options: keyword arguments of the script's function `run`.
         """
         import sys
 

@@ -2,44 +2,34 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from dynid.cli.options import FixedBase, Lock, Only, RobotName, Trust, numbers, refuse_to_replace, words
+from dynid.cli import options
 from dynid.cli.output import Json, print_json, show_progress
+from dynid.files import refuse_to_replace
 
-
-class LawName(StrEnum):
-    computed_torque = "computed-torque"
-    compensated_pd = "compensated-pd"
-    pd = "pd"
-    poles = "poles"
-    task_space = "task-space"
-    impedance = "impedance"
+LawName = Literal["computed-torque", "compensated-pd", "pd", "poles", "task-space", "impedance"]
 
 
 def _per_joint(letters: str, meaning: str) -> Any:
-    """Return an option for one number, or one per joint; letters: its symbol in the help, such as K for K1,K2,..."""
+    """Return the declaration of an option that takes one number, or one number per joint.
+
+    letters: symbol of the number in the help text, such as K for K1,K2,...; meaning: help text.
+    """
     return typer.Option(metavar=f"{letters}|{letters[0]}1,{letters[0]}2,...", show_default=False, help=meaning)
 
 
 def command(
-    robot: RobotName,
-    trajectory: Annotated[
-        Path, typer.Option(show_default=False, help="Motion file: .csv or .npz, as written by `dynid excite`.")
-    ],
+    robot: options.RobotName,
+    trajectory: Annotated[Path, typer.Option(show_default=False,
+                                             help="Motion file: .csv or .npz, as written by `dynid excite`.")],
     output: Annotated[Path, typer.Option("-o", "--output", show_default=False, help="Log file: .csv or .npz.")],
-    controller: Annotated[
-        LawName,
-        typer.Option(
-            help="Controller: model-based with the nominal "
-            "model, in joint or task space; or per "
-            "joint: pd, or a cascade given by its poles."
-        ),
-    ] = LawName.computed_torque,
+    controller: Annotated[LawName, typer.Option(help="Controller: model-based with the nominal model, in joint or task "
+                                                     "space; or per joint: pd, or a cascade given by its poles."
+                                                )] = "computed-torque",
     bandwidth: Annotated[float, typer.Option(help="Natural frequency of the closed loop, rad/s.")] = 60.0,
     damping: Annotated[float, typer.Option(help="Damping ratio of the closed loop.")] = 1.0,
     encoder: Annotated[str, _per_joint("STEP", "Encoder resolution, rad or m per count: one number, or one per "
@@ -55,38 +45,23 @@ def command(
     joint_damping: Annotated[str, _per_joint("D", "Damping of flexible joints, N m s/rad.")] = "",
     motor_inertia: Annotated[str, _per_joint("J", "Motor inertia of flexible joints, kg m^2.")] = "",
     rate: Annotated[float, typer.Option(help="Rate of the controller and the log, Hz.")] = 1000.0,
-    friction: Annotated[
-        str,
-        typer.Option(
-            metavar="KIND,...",
-            show_default=False,
-            help="Friction terms of every joint with the values of the robot file: viscous, coulomb, offset, ...",
-        ),
-    ] = "",
-    rotor: Annotated[bool, typer.Option("--rotor", help="Include the reflected rotor inertia of every joint.")] = False,
-    truth: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="RESULT",
-            show_default=False,
-            help="Result folder of `dynid identify -o`: the simulated robot has the identified parameters, and the "
-                 "controller uses those of the robot file.",
-        ),
-    ] = None,
-    only: Only = "",
-    lock: Lock = None,
-    fixed_base: FixedBase = None,
+    friction: options.NominalFriction = "",
+    rotor: options.Rotor = False,
+    truth: Annotated[Path | None, typer.Option(metavar="RESULT", show_default=False,
+                                               help="Result folder of `dynid identify -o`: the simulated robot has the "
+                                                    "identified parameters, and the controller uses those of the robot "
+                                                    "file.")] = None,
+    only: options.Only = "",
+    lock: options.Lock = None,
+    fixed_base: options.FixedBase = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the noise.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing log.")] = False,
-    trust: Trust = False,
+    force: options.ForceLog = False,
+    trust: options.Trust = False,
     json: Json = False,
 ) -> None:
     """Simulate a robot that follows a motion under a controller, and write a log that `dynid identify` reads."""
     from dynid.cli.tables import print_log
-    from dynid.robot import Robot
     from dynid.robot.free_base import refuse_free_base
-    from dynid.runs.arguments import lock_table
-    from dynid.runs.models import reduced_robot
     from dynid.runs.virtual_log import (
         VirtualLoopOptions,
         flexible_joints,
@@ -98,22 +73,22 @@ def command(
 
     log_writer(output)
     refuse_to_replace([output], force)
-    given = {"encoder": numbers(encoder, "--encoder"), "position_noise": numbers(position_noise, "--position-noise"),
-             "torque_noise": numbers(torque_noise, "--torque-noise"),
-             "position_snr": numbers(position_snr, "--position-snr"), "torque_snr": numbers(torque_snr, "--torque-snr")}
-    sensors: dict[str, Any] = {name: values for name, values in given.items() if values is not None}
-    springs = {"stiffness": numbers(stiffness, "--stiffness"), "damping": numbers(joint_damping, "--joint-damping"),
-               "rotor": numbers(motor_inertia, "--motor-inertia")}
+    given = {"encoder": encoder, "position_noise": position_noise, "torque_noise": torque_noise,
+             "position_snr": position_snr, "torque_snr": torque_snr}
+    sensors: dict[str, Any] = {name: values for name, text in given.items() if (
+        values := options.numbers(text, f"--{name.replace('_', '-')}")) is not None}
+    springs = {"stiffness": options.numbers(stiffness, "--stiffness"),
+               "damping": options.numbers(joint_damping, "--joint-damping"),
+               "rotor": options.numbers(motor_inertia, "--motor-inertia")}
     if any(value is not None for value in springs.values()):
         sensors["flexible"] = flexible_joints(**springs)
-    loop = VirtualLoopOptions(controller.value, bandwidth, damping, rate)
-    machine = reduced_robot(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
+    loop = VirtualLoopOptions(controller, bandwidth, damping, rate)
+    machine = options.load_robot(robot, only, lock, fixed_base)
     refuse_free_base(machine, "closed-loop simulation")
     with show_progress("simulate") as progress:
-        progress(f"{trajectory.name} under {controller.value}")
-        found = simulate_log(machine, trajectory, loop, friction=words(friction), rotor=rotor, truth=truth, seed=seed,
-                             trust=trust,
-                             **sensors)
+        progress(f"{trajectory.name} under {controller}")
+        found = simulate_log(machine, trajectory, loop, friction=options.words(friction), rotor=rotor, truth=truth,
+                             seed=seed, trust=trust, **sensors)
         progress(f"writing {output.name}")
         written = {"log": str(save_log(found, output))}
     facts = log_facts(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynid.cli.output import console, table
+from dynid.cli.output import console, print_outputs, table
 from dynid.cli.screen import MAX_FINDINGS_PRINTED, Screen
 from dynid.recording.log_files import short_name
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from dynid.datasets import LogFacts
     from dynid.estimate import Essential, Estimate, FrictionChoice
+    from dynid.payloads import PayloadEstimate
     from dynid.runs import Run
     from dynid.runs.demonstration import Demo
     from dynid.runs.validation import ValidatedResult
@@ -63,7 +64,7 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
                *(f"Note: {note}." for note in dict.fromkeys(result.notes)
                  if result.robot.has_free_base and note.startswith(EQUATION_NOTES_ON_SCREEN))]
     usable = verdict.grade != "not usable"  # otherwise the causes come first
-    tail = [*dropped, *(_better_motion(result, written) if usable else ()), *_print_result_paths(written),
+    tail = [*dropped, *(_better_motion(result, written) if usable else ()), *_result_path_lines(written),
             *(f"  {note}." for note in notes if any(text in note for text in NOTES_ON_SCREEN))]
     below = to.height(tail)
     found = _finding_lines(result)
@@ -184,8 +185,8 @@ def _more(written: Mapping[str, str]) -> str:
     return f"in {Path(written['report']).name}" if "report" in written else "with --full"
 
 
-def _print_result_paths(written: Mapping[str, str]) -> list[str]:
-    """Print the paths of the written result files."""
+def _result_path_lines(written: Mapping[str, str]) -> list[str]:
+    """Return the line that lists the written result files, or the line that states how to write them."""
     if not written:
         return ["Nothing was written: add -o FOLDER to save parameters and report, --full to print all of them."]
     names = ", ".join(Path(path).name for path in written.values())
@@ -296,12 +297,6 @@ def simulation_sentence(error: float, horizon: float | None) -> str:
             "the error is integrated twice.")
 
 
-def print_outputs(written: Mapping[str, str]) -> None:
-    """Print which files were written."""
-    for name, path in written.items():
-        console().print(f"{name}: {path}", markup=False)
-
-
 def _percent(error: float | None, digits: int = 1) -> str:
     """Format a relative error; a dash for a joint without torque."""
     return "-" if error is None else f"{error:.{digits}f}"
@@ -372,6 +367,19 @@ def print_demo(found: Demo, facts: Mapping[str, Any]) -> None:
     to.print(f"Report with pictures: {found.written['report']}", markup=False)
     to.print(f"Robot file: {found.written['robot']}", markup=False)
     to.print("Your own robot: dynid identify ROBOT.urdf LOG.csv -o out", markup=False)
+
+
+def payload_table(body: PayloadEstimate, title: str | None = None) -> Table:
+    """Return the table of a payload: mass, centre of mass and inertia with standard errors and 95 % intervals."""
+    head = ["", "value", "standard error", "95 %"]
+    rows = [(f"{name}, {unit}", *("-" if x != x else f"{x:.4g}" for x in (value, std)), f"{low:.4g} to {high:.4g}")
+            for name, unit, value, std, low, high in body.rows()]
+    return table(head, rows, numbers=head[1:], title=title)
+
+
+def payload_errors(body: PayloadEstimate) -> str:
+    """Return a sentence with the relative torque errors without and with a payload."""
+    return f"Torque error: {body.unloaded_error:.3g} % without the payload, {body.relative_error:.3g} % with it."
 
 
 # -- a robot -----------------------------------------------------------------------------------------

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Horizon, NoSimulation, OtherMapping, Start, Stop, Trust, simulation_table
+from dynid.cli.options import Horizon, NoSimulation, OtherMapping, ResultFolder, Start, Stop, Trust, simulation_table
 from dynid.cli.output import Json, print_json, show_progress
 
 
 def command(
-    result: Annotated[Path, typer.Argument(metavar="RESULT", show_default=False,
-                                           help="Result folder of `dynid identify -o`.")],
+    result: ResultFolder,
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False, help="Logs to predict.")],
     mapping: OtherMapping = None,
     start: Start = None,

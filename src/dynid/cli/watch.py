@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.options import Trust, words
+from dynid.cli.options import LogMapping, Trust, words
 from dynid.cli.output import Json, console, print_json, table
 from dynid.errors import DynidError
 
@@ -38,8 +40,7 @@ def command(
                                               help="Initial estimate: a result folder, or a robot file or "
                                                    "built-in name, whose values are assumed to be accurate "
                                                    "to 30 %.")] = None,
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table that specifies how to read logs.",
-                                                 show_default=False)] = None,
+    mapping: LogMapping = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: from the first seconds.",
                                                  show_default=False)] = None,
     rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz. Default: from the time stamps.",
@@ -78,13 +79,8 @@ def command(
     settings = watch_settings(robot, {"friction": list(words(friction)), "rotor": rotor}, log_table(mapping), [])
     options = WatchOptions(source, method, forgetting, cutoff, rate, speed, every, patience, record, prior,
                            equations, trust, limits)
-    if json or not sys.stdout.isatty():
-        _, last = watch(settings, options, lambda look: None)
-    else:
-        from rich.live import Live
-
-        with Live(console=console(), auto_refresh=False) as screen:
-            _, last = watch(settings, options, lambda look: screen.update(_view(look), refresh=True))
+    with _screen(_view, json) as show:
+        _, last = watch(settings, options, show)
     if json:
         print_json(look_facts(last))
     else:
@@ -94,36 +90,41 @@ def command(
 def _payload(result: str, frame: str, log: dict[str, Any], options: WatchOptions, json: bool) -> None:
     from dynid.runs.watching import watch_payload
 
-    if json or not sys.stdout.isatty():
-        last = watch_payload(result, frame, log, options, lambda look: None)
-    else:
-        from rich.live import Live
-
-        with Live(console=console(), auto_refresh=False) as screen:
-            last = watch_payload(result, frame, log, options,
-                                 lambda look: screen.update(_view_payload(look), refresh=True))
+    with _screen(_view_payload, json) as show:
+        last = watch_payload(result, frame, log, options, show)
     if json:
         print_json(last.to_dict())
     else:
         console().print(_view_payload(last))
 
 
+@contextmanager
+def _screen(view: Callable[[Any], Any], json: bool) -> Iterator[Callable[[Any], None]]:
+    """Yield a function that shows the present state of a stream, which `view` formats, in place of the last one.
+
+    The function shows nothing if stdout is not a terminal, or if the output is JSON.
+    """
+    if json or not sys.stdout.isatty():
+        yield lambda look: None
+        return
+    from rich.live import Live
+
+    with Live(console=console(), auto_refresh=False) as screen:
+        yield lambda look: screen.update(view(look), refresh=True)
+
+
 def _view_payload(look: PayloadLook) -> Any:
     """Return the view of a live payload: rows so far, the load with its standard errors, and problems."""
     from rich.console import Group
+
+    from dynid.cli.tables import payload_errors, payload_table
 
     live, body = look.live, look.payload
     parts: list[Any] = [f"payload on {live.frame}, t = {look.t:.2f} s, "
                         f"{live.samples} rows, {live.left_out} not used, "
                         f"changes: {len(live.restarts)}", *(f"- {one.text}" for one in live.events[-5:])]
     if body is not None:
-        head = ["", "value", "standard error", "95 %"]
-        parts.append(table(head, [
-            (f"{name}, {unit}", *("-" if x != x else f"{x:.4g}" for x in (value, std)), f"{low:.4g} to {high:.4g}")
-            for name, unit, value, std, low, high in body.rows()], numbers=head[1:]))
-        parts.append(f"Torque error: {body.unloaded_error:.3g} % without the payload, {body.relative_error:.3g} % "
-                     "with it.")
-        parts += [f"- {finding.text}" for finding in body.findings]
+        parts += [payload_table(body), payload_errors(body), *(f"- {finding.text}" for finding in body.findings)]
     return Group(*parts)
 
 

@@ -1,5 +1,6 @@
-"""Datasets of many logs: how they are read and filtered, and regressions summed in this process, by workers or a
-cluster.
+"""Sets of many logs: reading, filtering, and the sum of their compressed regressions.
+
+This process, worker processes or a Dask cluster compute the sum.
 """
 
 from dynid.datasets.dataset import PILOT_ROWS, Dataset

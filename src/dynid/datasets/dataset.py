@@ -197,7 +197,7 @@ class Dataset:
     # -- the sum over all logs -------------------------------------------------------------------
     def fold(self, model: LinearModel, base: BaseParameters, *, blocks: int = 10, threads: int | None = None,
              equations: Equations | None = None) -> tuple[Regression, log_folds.FoldedLogs]:
-        """Return the compressed regression of all logs on a model's base parameters, and the logs in it.
+        """Return the compressed regression of all logs on a model's base parameters, and the records of these logs.
 
         Args:
             model, base: model of the equations and its base parameters.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -92,8 +93,14 @@ class ManifestEntry:
 
 @dataclass(frozen=True, eq=False)
 class LogFold:
-    """The compressed regression of one log. noise: matrix X_j' C_j X_j of each joint j, with its regressor columns X_j
-    and the covariance C_j of its torque noise."""
+    """The compressed regression of one log.
+
+    Attributes:
+        entry: record of the log.
+        regression: triangular factors of the log's equations.
+        noise: matrix X_j' C_j X_j of each joint j, with its regressor columns X_j and the covariance C_j of its torque
+            noise; None if it was not computed.
+    """
 
     entry: ManifestEntry
     regression: Regression
@@ -131,7 +138,7 @@ class LogFold:
 
 
 def signature(*parts: Any) -> str:
-    """Return a short hash of some texts or bytes."""
+    """Return a hash, 24 hexadecimal digits, of values that JSON can represent."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:24]
 
 
@@ -144,7 +151,7 @@ class FoldStore:
         self._read()
 
     def _read(self) -> None:
-        """Add the entries of the manifest on disk; entries of this run take precedence."""
+        """Add the entries of the manifest file to those of this run, which take precedence."""
         path = self.folder / MANIFEST
         try:
             table = json.loads(path.read_text(encoding="utf-8"))
@@ -157,7 +164,7 @@ class FoldStore:
         self.entries = {**found, **self.entries}
 
     def known(self, log: LogSource) -> ManifestEntry | None:
-        """Return the entry of a log that was compressed before and has not changed, without reading its file."""
+        """Return the entry of a compressed log whose file has not changed since; None if there is none."""
         entry = self.entries.get(log.place)
         if entry is None or entry.stamp != log.stamp() or not self.path(entry.sha256).is_file():
             return None
@@ -168,12 +175,28 @@ class FoldStore:
         """Return the path of a compressed log in the store."""
         return self.folder / f"{sha256[:32]}.npz"
 
-    def load(self, entry: ManifestEntry, model: LinearModel) -> LogFold | None:
-        """Return a compressed log; None if its file is damaged."""
-        try:
-            return LogFold.load(self.path(entry.sha256), model).of_entry(entry)
-        except RecordingError:
-            return None
+    def load(self, entry: ManifestEntry, model: LinearModel) -> LogFold:
+        """Return a compressed log from its file, which other runs may write at the same time.
+
+        Raises:
+            DynidError: The file is missing, cannot be opened or is damaged. A damaged file is removed.
+        """
+        path = self.path(entry.sha256)
+        while True:
+            try:
+                with path.open("rb") as file:
+                    packed, read_file = file.read(), os.fstat(file.fileno())
+            except OSError as problem:
+                raise DynidError(f"the compressed log of {entry.source} cannot be read from {path}: "
+                                 f"{problem.strerror}", "repeat the call, which reads that log again") from None
+            try:
+                return LogFold.load(packed, model).of_entry(entry)
+            except RecordingError:
+                if not _is_file(path, read_file):
+                    continue  # another run has written the file again
+            path.unlink(missing_ok=True)  # the next call compresses the log again
+            raise DynidError(f"the compressed log of {entry.source} in {path} is damaged and was removed",
+                             "repeat the call, which reads that log again")
 
     def read_bytes(self, entry: ManifestEntry) -> bytes:
         """Return a compressed log as bytes; empty if its file is missing."""
@@ -194,6 +217,15 @@ class FoldStore:
         content: Mapping[str, Any] = {"logs": {place: entry.stored() for place, entry in sorted(self.entries.items())}}
         with write_whole(self.folder / MANIFEST) as file:
             json.dump(content, file, indent=1)
+
+
+def _is_file(path: Path, file: os.stat_result) -> bool:
+    """Return whether the file at a path is still the given one, not replaced, changed or removed by another process."""
+    try:
+        now = path.stat()
+    except OSError:
+        return False
+    return os.path.samestat(now, file) and (now.st_mtime_ns, now.st_size) == (file.st_mtime_ns, file.st_size)
 
 
 @dataclass(frozen=True)
@@ -222,7 +254,7 @@ class LogSource:
 
     @staticmethod
     def from_file(file: LogFile, mapping: LogMapping | None = None) -> LogSource:
-        """Return the source of a log that was found in a folder; it is excluded if it is unusable."""
+        """Return the source of a log that was found in a folder. Such a log is excluded if it cannot be used."""
         return LogSource((file,), mapping or LogMapping(), file.source, is_required=False)
 
     @property
@@ -234,7 +266,7 @@ class LogSource:
 
     @property
     def draw(self) -> str:
-        """Return a hash for selecting logs, independent of their order and location."""
+        """Hash by which pilot logs are selected, independent of the order and the location of the logs."""
         names = ("/".join(path.replace("\\", "/").split("/")[-_PARTS_OF_PATH:])
                  for path in (self.files[0].source, self.source))
         return hashlib.sha256("".join(names).encode()).hexdigest()
@@ -295,7 +327,7 @@ class LogFacts:
 
     @staticmethod
     def from_table(table: Mapping[str, Any]) -> LogFacts:
-        """Return the record from plain data, see `to_dict`."""
+        """Return the facts on a log from plain data, see `to_dict`."""
         return LogFacts(**{**table, "dropped_rows": tuple(DroppedRow(**one) for one in table["dropped_rows"]),
                            "notes": tuple(table["notes"]), "signals": tuple(table["signals"])})
 

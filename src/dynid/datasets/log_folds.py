@@ -125,8 +125,13 @@ class FoldJob:
 
 @dataclass(frozen=True, eq=False)
 class LogReport:
-    """Report of a worker on one log. read: whether the log was read now. packed: its regression, if it is to be
-    stored."""
+    """Report of a worker on one log.
+
+    Attributes:
+        entry: record of the log.
+        read: whether the worker read the log; otherwise its regression was in memory or in the store.
+        packed: bytes of the log's compressed regression, if they are to be stored.
+    """
 
     entry: ManifestEntry
     read: bool = False
@@ -332,7 +337,7 @@ def _lost(item: Item | Failure, why: str) -> Failure:
 
 def sum_folds(folding: Folding, workers: Workers, blocks: int, progress: LogProgress | None = None
               ) -> tuple[Regression, FoldedLogs]:
-    """Return the sum of the regressions of all logs in at most `blocks` blocks of time, and the logs in it."""
+    """Return the sum of the regressions of all logs in at most `blocks` blocks of time, and the records of the logs."""
     intake = Intake(folding, progress)
 
     def take(place: int, report: LogReport | Failure) -> bool:

@@ -255,22 +255,13 @@ class KeptFolds(Mapping[str, list[LogFold]]):
         self._entries = {name: self._entries[name] for name in order}
 
     def __getitem__(self, robot: str) -> list[LogFold]:
-        return [self._load(entry) for entry in self._entries[robot]]
+        return [self._store.load(entry, self._model) for entry in self._entries[robot]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    def _load(self, entry: ManifestEntry) -> LogFold:
-        found = self._store.load(entry, self._model)
-        if found is None:
-            path = self._store.path(entry.sha256)
-            path.unlink(missing_ok=True)  # the next call compresses the log again
-            raise DynidError(f"the compressed log of {entry.source} in {path} is damaged and was removed; repeat the "
-                             "call to read that log again")
-        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ the links need a cone programme.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -60,6 +60,7 @@ class Eliminated:
         left: remaining equations [R_ss rho_s; 0 rest] of the common values.
         own, cross, rho: rows (k, k), (k, shared) and (k,) that determine the robot's own values.
         columns: indices of its own excited columns, among the base parameters followed by the gains.
+        fixed: indices of its own columns whose values are fixed at zero.
         rows: number of equations.
     """
 
@@ -68,6 +69,7 @@ class Eliminated:
     cross: Array
     rho: Array
     columns: Ints
+    fixed: Ints
     rows: int
 
     @staticmethod
@@ -89,7 +91,7 @@ class Eliminated:
         r = triangular(tall[:, order])
         k = len(kept)
         return Eliminated(r[k:, k:], r[:k, :k], r[:k, k:-1], r[:k, -1], np.array(kept, dtype=np.int64),
-                          robot.stacked.rows)
+                          np.array(zero, dtype=np.int64), robot.stacked.rows)
 
     def values(self, shared: Array) -> Array:
         """Return the robot's own parameters (k,) for given common parameters (shared,)."""
@@ -162,9 +164,10 @@ class SharedEstimate:
     Attributes:
         names: names of the robots.
         shared: mask of common parameters (base,).
-        values, std: estimates and standard errors of every robot (robots, base); nan and infinity if not determined.
+        values, std: estimates and standard errors of every robot (robots, base). A parameter that the robot's logs do
+            not excite has the value zero and an infinite standard error.
         covariance: covariance of the common parameters (shared, shared).
-        covariances: covariance of each robot's base parameters (base, base).
+        covariances: covariance of each robot's base parameters (base, base); infinite variance if not excited.
         gains: actual divided by nominal drive gain of each robot (robots, dof); ones if not estimated.
         theta: standard parameters of the type (parameters,), if the estimate is constrained to be consistent.
         rows: number of equations.
@@ -182,8 +185,7 @@ class SharedEstimate:
 
     @property
     def std(self) -> Array:
-        found = np.array([np.sqrt(np.maximum(np.diag(one), 0.0)) for one in self.covariances])
-        return np.where(np.isfinite(self.values), found, np.inf)
+        return np.array([np.sqrt(np.maximum(np.diag(covariance), 0.0)) for covariance in self.covariances])
 
 
 @one_blas_thread()
@@ -251,13 +253,15 @@ def completed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], total: S
     covariance = inverse @ score_covariance @ inverse
     found, spread, factors = [], [], []
     for part, carry, keep, one in zip(parts, carries, keeps, score_covariances, strict=True):
-        row = np.full(base + dof, np.nan)
+        row = np.zeros(base + dof)
         row[np.flatnonzero(shared)] = values
         row[part.columns] = part.values(values)
         found.append(row[:base])
-        factors.append(1.0 / (1.0 + np.nan_to_num(row[base:])))
+        factors.append(1.0 / (1.0 + row[base:]))
         mixed = carry @ inverse @ (carry.T @ one @ keep.T)
         whole = carry @ covariance @ carry.T + mixed + mixed.T + keep @ one @ keep.T
+        not_excited = np.setdiff1d(np.flatnonzero(~shared), [*part.columns, *part.fixed])
+        whole[not_excited, not_excited] = np.inf
         spread.append(whole[:base, :base])
     return SharedEstimate(tuple(robot.name for robot in robots), robots[0].regression.base, shared, np.array(found),
                           covariance, tuple(spread), np.array(factors), total.rows, theta)
@@ -283,11 +287,7 @@ def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] =
         total = summed(parts)
         theta, values = _links(base, shared, total, own)
         if not _changed(robots, parts, held, values, positive, shared):
-            found = completed(robots, parts, total, shared, values, gains, theta)
-            rows = found.values.copy()
-            for row, zero in zip(rows, held, strict=True):
-                row[sorted(zero)] = 0.0
-            return replace(found, values=rows)
+            return completed(robots, parts, total, shared, values, gains, theta)
     raise NotPossibleError("the consistent estimate of the fleet did not converge: the set of friction parameters at "
                            "zero keeps changing")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, true_ranges
 from dynid.errors import NotPossibleError
 from dynid.estimate import Estimate
 from dynid.estimate.recursive.recursion import Recursion
@@ -22,7 +22,6 @@ from dynid.payloads.load_recursion import LoadRecursion, Unknowns, largest_load,
 from dynid.payloads.payload_methods import LABEL, LoadedModel
 from dynid.payloads.result import PayloadEstimate
 from dynid.recording.drive_gains import gain_covariance
-from dynid.recording.preparation.selection import true_ranges
 from dynid.regression import Regression
 from dynid.regression.base import dry_columns
 from dynid.regression.equations import Layout

@@ -6,13 +6,15 @@ import math
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from dynid.arrays import parsed
 from dynid.errors import DynidError, RecordingError
-from dynid.recording.source import FileRows, Source, Values, check_fields, need, reason
+from dynid.recording.source import FileRows, Source, Values, check_fields, need, unreadable
 from dynid.recording.unpacking import Measure, check_size
 
 _ROWS_AT_ONCE = 65_536  # rows read at once when the caller asks for smaller pieces
@@ -89,15 +91,17 @@ class Arrays(Source):
         return shape[0] != samples and shape[1] == samples if self.axis is None else self.axis == 1
 
     def length(self, name: str) -> int:
-        """Return the number of samples of an array, along the given axis or its longer one."""
+        """Return the number of samples of an array: its length along `axis`, or along its longer axis."""
         shape = self.fields[name]
         if self.axis is None or len(shape) != 2 or min(shape) == 1:
             return max(shape, default=0)
         return shape[self.axis]
 
     def one_array(self, name: str | None, axis: int | None) -> Arrays:
-        """Return the file with the columns of one array as its fields, named by their numbers from 1; all arrays if
-        none is named. axis: axis of the samples, or None to derive it from the shape."""
+        """Return a source whose fields are the columns of one array, named by their numbers from 1.
+
+        name: name of the array; None keeps all arrays. axis: axis of the samples, or None to derive it from the shape.
+        """
         if name is None:
             self.axis = axis
             return self
@@ -190,13 +194,11 @@ def open_npz(path: Path) -> Arrays:
                                      "write the archive again with numpy.savez", code="member-outside")
             measure = Measure(path)
             for member in members:
-                with archive.open(member) as file:
-                    array = _member(path, member, file, measure)
+                array = parsed(partial(_member, path, archive, member, measure))
                 if array is not None:
                     arrays[member.filename.removesuffix(".npy")] = array
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError) as problem:
-        raise RecordingError(f"{path}: the npz archive cannot be read, {reason(problem)}",
-                             code="damaged-file") from None
+        raise unreadable(path, "npz archive", problem) from None
     return Arrays(path, _expanded(arrays))
 
 
@@ -204,28 +206,29 @@ def _leads_outside(name: str) -> bool:
     return name.startswith(("/", "\\")) or ":" in name or ".." in name.replace("\\", "/").split("/")
 
 
-def _member(path: Path, member: zipfile.ZipInfo, file: IO[bytes], measure: Measure) -> Any:
+def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, measure: Measure) -> Any:
     """Return the array of one member of an archive; None for Python objects, which are not read."""
-    version = np.lib.format.read_magic(file)
-    header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = header(file)
-    if dtype.hasobject:
-        return None
-    size = math.prod(shape) * dtype.itemsize
-    order: Literal["C", "F"] = "F" if fortran else "C"
-    if min(shape, default=0) < 0:
-        raise ValueError(f"the array '{member.filename}' in the archive has a negative dimension")
-    if member.compress_type == zipfile.ZIP_STORED and shape and size:
-        return np.memmap(path, dtype, "r", _data_offset(path, member) + file.tell(), shape, order)
-    check_size(path, size)
-    data = bytearray()
-    while len(data) < size:
-        part = file.read(min(_BYTES_AT_ONCE, size - len(data)))
-        if not part:
-            raise EOFError(f"the array '{member.filename}' in the archive is cut off")
-        measure.add(len(part))
-        data += part
-    return np.ndarray(shape, dtype, data, order=order)
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = header(file)
+        if dtype.hasobject:
+            return None
+        size = math.prod(shape) * dtype.itemsize
+        order: Literal["C", "F"] = "F" if fortran else "C"
+        if min(shape, default=0) < 0:
+            raise ValueError(f"the array '{member.filename}' in the archive has a negative dimension")
+        if member.compress_type == zipfile.ZIP_STORED and shape and size:
+            return np.memmap(path, dtype, "r", _data_offset(path, member) + file.tell(), shape, order)
+        check_size(path, size)
+        data = bytearray()
+        while len(data) < size:
+            part = file.read(min(_BYTES_AT_ONCE, size - len(data)))
+            if not part:
+                raise EOFError(f"the array '{member.filename}' in the archive is cut off")
+            measure.add(len(part))
+            data += part
+        return np.ndarray(shape, dtype, data, order=order)
 
 
 def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
@@ -239,9 +242,9 @@ def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
 def open_npy(path: Path, axis: int | None = None) -> Arrays:
     """Open one array, whose columns are named by numbers or by its own field names. axis: axis of the samples."""
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = parsed(lambda: np.load(path, mmap_mode="r", allow_pickle=False))
     except (ValueError, EOFError, OSError) as problem:
-        raise RecordingError(f"{path}: the npy file cannot be read, {reason(problem)}", code="damaged-file") from None
+        raise unreadable(path, "npy file", problem) from None
     if array.dtype.names:
         return Arrays(path, _expanded({"": array}))
     if array.ndim != 2:
@@ -262,8 +265,7 @@ def open_mat(path: Path) -> Arrays:
     except DynidError:
         raise
     except Exception as problem:  # scipy raises many kinds of exceptions on damaged files
-        raise RecordingError(f"{path}: the MATLAB file cannot be read, {reason(problem)}",
-                             code="damaged-file") from None
+        raise unreadable(path, "MATLAB file", problem) from None
     arrays: dict[str, Any] = {}
 
     def collect(prefix: str, value: Any) -> None:
@@ -305,7 +307,7 @@ def open_hdf5(path: Path) -> Arrays:
     try:
         file = h5py.File(path, "r")
     except OSError as problem:
-        raise RecordingError(f"{path}: the HDF5 file cannot be read, {reason(problem)}", code="damaged-file") from None
+        raise unreadable(path, "HDF5 file", problem) from None
     with path.open("rb") as raw:
         matlab = raw.read(6) == b"MATLAB"
     arrays: dict[str, Any] = {}

@@ -227,7 +227,7 @@ def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
 
 
 def _speed(column: Array, low: int, high: int) -> float:
-    """Return the mean change of a position per row, as a speed."""
+    """Return the mean change per row of a position (samples,) between the rows `low` and `high`."""
     return float(column[high] - column[low]) / (high - low)
 
 
@@ -243,7 +243,7 @@ def _usual_change(column: Array, runs: Ints, width: int) -> float:
 
 @dataclass(frozen=True)
 class Again:
-    """A repeated part of a log. rows: number of copied rows. after: time between a row and its copy, s."""
+    """An interval of a log that repeats an earlier one: number of copied rows, and time from a row to its copy, s."""
 
     rows: int
     after: float

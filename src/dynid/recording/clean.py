@@ -59,7 +59,7 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
         with closing(lay_out(path, mapping, robot)) as current:
             if joints is not None and current.conversion.joints != joints:
                 raise RecordingError(f"{path} has other joints than {paths[0]}, so the two files cannot be parts of "
-                                     "one log")
+                                     "one log; give them as two logs")
             joints = current.conversion.joints
             before = current.notes
             lacking = {signal: tuple(joints[current.conversion.order.index(i)] for i in columns)
@@ -118,7 +118,7 @@ def _clean(current: LogLayout, blocks: Sequence[FileRows], clock: _Clock) -> Cle
 
 
 def _logged(current: LogLayout, raw: dict[str, Array], clock: _Clock, notes: list[str]) -> dict[str, Array]:
-    """Return the signals without those that are not a number in any row. A missing velocity of single joints is zero,
+    """Return the signals without those that are nan in every row. A missing velocity of single joints is zero,
     and is rejected later when it is compared with the positions."""
     if clock.absent is None:
         clock.absent = {signal for signal in _MAY_BE_ABSENT if signal in raw and np.all(np.isnan(raw[signal]))}
@@ -135,7 +135,7 @@ def _logged(current: LogLayout, raw: dict[str, Array], clock: _Clock, notes: lis
 
 
 def _without(faults: Dictionary[int, tuple[int, Fault]], count: int) -> Bools:
-    """Return the indices of the rows that have no fault."""
+    """Return the mask (count,) of the rows without a fault."""
     return np.isin(np.arange(count), list(faults), invert=True)
 
 
@@ -290,7 +290,7 @@ def _seconds(current: LogLayout, times: Sequence[Values], good: Bools, first: in
 
 
 def _begin(current: LogLayout, times: Sequence[Values], good: Bools, clock: _Clock, notes: list[str]) -> None:
-    """Set time zero to the first good row, and note its original time stamp."""
+    """Set the time of the first good row to zero, and add a note with its original time stamp."""
     if clock.begun or not np.any(good):
         return
     clock.begun = True

@@ -271,8 +271,10 @@ def fewer(joints: Sequence[str] | None, mapping: Mapping, robot: Robot | None, s
 
 def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tuple[int, Match]],
             names: Sequence[str], robot: Robot) -> dict[str, tuple[int, ...]]:
-    """Return the columns of each signal that belong to joints without data, filled with a placeholder column.
-    References may be of the measured or the driven joints; without names they are of the driven ones."""
+    """Add placeholders for joints without data to the columns of each signal; return their indices by signal.
+
+    References may be of the measured or the driven joints; without names they are of the driven ones.
+    """
     lacking: dict[str, tuple[int, ...]] = {}
     for signal, found in columns.items():
         if signal in WITHOUT_JOINTS or len(found) == len(names):
@@ -294,7 +296,10 @@ def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tupl
 def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]], joints: Sequence[str] | None,
             count: int | None, notes: list[str], robot: Robot | None, taken: Collection[str] = ()
             ) -> tuple[dict[str, Match], dict[str, str]]:
-    """Return wanted and optional signals by name; if not all joints are logged, each for its own joints."""
+    """Return the columns of wanted and optional signals, and their units, see `guess`.
+
+    If a signal is not logged for all joints of the robot, its columns are searched for the joints that have it.
+    """
     wanted, optional = signals
     others, count_before = robot.source_joints if robot is not None else (), len(notes)
     try:

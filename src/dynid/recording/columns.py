@@ -97,7 +97,7 @@ def _one(source: Source, known: list[str], name: str | int, signal: str) -> str:
         if name in known:
             return name
         if name in source.fields:
-            raise RecordingError(f"{source.path}: '{name}', given for {signal}, is a single number")
+            raise RecordingError(f"{source.path}: '{name}', given for {signal}, is a single number, not a column")
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else ""
         raise RecordingError(f"{source.path}: has no column '{name}' for "
@@ -112,7 +112,8 @@ def _pattern(source: Source, known: list[str], pattern: str, signal: str, joints
              count: int | None) -> Match:
     kinds = {item[1] for item in _PLACEHOLDER_PATTERN.finditer(pattern)}
     if len(kinds) > 1:
-        raise RecordingError(f"{source.path}: the pattern '{pattern}' for {signal} has both {{joint}} and {{i}}")
+        raise RecordingError(f"{source.path}: the pattern '{pattern}' for {signal} has both {{joint}} and {{i}}; use "
+                             "only one of them")
     kind = kinds.pop()
     pieces = [re.escape(piece) for piece in _PLACEHOLDER_PATTERN.sub("\0", pattern).split("\0")]
     group = r"(?P<it>.+)" if kind == "joint" else r"(?P<it>\d+)"
@@ -205,7 +206,7 @@ def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Seq
 
 @dataclass(frozen=True)
 class Column:
-    """One column of numbers: its source (index into Layout.sources), its field, and its index within the field."""
+    """One column of numbers: its source (index into `LogLayout.sources`), its field, and its index within the field."""
 
     source: int
     field: str
@@ -238,7 +239,8 @@ def check_counts(path: Path, columns: Dictionary[str, tuple[Column, ...]]) -> No
     """Refuse signals whose number of columns does not match the joints, or the number that the signal needs."""
     count = len(columns["position"])
     if not count:
-        raise RecordingError(f"{path}: no position columns are given", where="log.position")
+        raise RecordingError(f"{path}: no position columns are given; name them with --set 'log.position=[...]'",
+                             where="log.position")
     for signal, found in columns.items():
         if signal == "time" and len(found) not in (1, 2):
             raise RecordingError(f"{path}: time must be one column, or seconds and nanoseconds, got {len(found)}",

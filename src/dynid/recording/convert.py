@@ -87,7 +87,8 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
         notes: list to which notes are added.
     """
     if names is not None and len(names) != count:
-        raise RecordingError(f"{source}: joints lists {len(names)} joints, but the log has {count} position columns",
+        raise RecordingError(f"{source}: the setting joints lists {len(names)} joints, but the log has {count} columns "
+                             "of positions; name the joint of each column with --set 'log.joints=[...]'",
                              where="log.joints")
     order = _order(names, count, robot, source, notes)
     if names is None and robot is not None:
@@ -104,8 +105,8 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
         gain = np.array(per_joint(None if isinstance(mapping.drive_gain, str) else mapping.drive_gain,
                                   names, count, "drive_gain", source, 1.0), dtype=float)
     elif gain.size not in (1, count):
-        raise RecordingError(f"{source}: drive_gain '{mapping.drive_gain}' has {gain.size} values for {count} joints",
-                             where="log.drive_gain")
+        raise RecordingError(f"{source}: drive_gain '{mapping.drive_gain}' has {gain.size} values for {count} joints; "
+                             "it needs one value, or one per joint", where="log.drive_gain")
     if mapping.torque_scale is None and guessed.get("torque") in ("N mm", "mm"):  # "[Nmm]", "[N mm]"
         gain = 1e-3 * gain
     elif mapping.torque_scale is not None:
@@ -139,7 +140,7 @@ def _reductions(names: Sequence[str] | None, robot: Robot | None, source: str) -
     """Return gear ratios (count,) of the columns' joints, from the transmissions of the robot file."""
     if robot is None or names is None:
         raise RecordingError(f"{source}: ratio = \"robot\" needs a robot whose file has transmissions",
-                             where="log.ratio")
+                             "give the gear ratios as numbers with --set 'log.ratio=[...]'", where="log.ratio")
     known = {joint.name: joint.reduction for joint in robot.joints}
     missing = [name for name in names if known.get(name) is None]
     if missing:
@@ -185,7 +186,10 @@ def _order(names: Sequence[str] | None, count: int, robot: Robot | None, source:
 
 def _units(mapping: Mapping, guessed: str | None, count: int, names: Sequence[str] | None, robot: Robot | None,
            source: str, notes: list[str]) -> list[str]:
-    """Return the unit of each position column; one unit for all applies only to joints of its kind."""
+    """Return the unit of each position column.
+
+    A unit that is given once for all columns applies to joints of its kind only: "mm" not to a revolute joint.
+    """
     unit = mapping.unit if mapping.unit is not None else guessed
     prismatic = [robot is not None and names is not None and name in robot.joint_names
                  and robot.joints[robot.joint_index(name)].prismatic for name in names or [""] * count]
@@ -203,7 +207,8 @@ def _units(mapping: Mapping, guessed: str | None, count: int, names: Sequence[st
         return [natural[i] if i in wrong else given[i] for i in range(count)]
     if wrong and names is not None:
         raise RecordingError(f"{source}: unit {given[wrong[0]]} does not fit joint '{names[wrong[0]]}', which "
-                             f"{'is prismatic' if prismatic[wrong[0]] else 'is revolute'}", where="log.unit",
+                             f"{'is prismatic' if prismatic[wrong[0]] else 'is revolute'}",
+                             "give the unit of each joint with --set 'log.unit=[...]'", where="log.unit",
                              code="unit-does-not-fit")
     return given
 
@@ -232,7 +237,8 @@ def position_scales(units: Sequence[str], mapping: Mapping, names: Sequence[str]
     count = len(units)
     turns = per_joint(mapping.ticks_per_turn, names, count, "ticks_per_turn", source, DEFAULT_TICKS_PER_TURN)
     if not all(math.isfinite(one) and one > 0 for one in turns):
-        raise RecordingError(f"{source}: the setting ticks_per_turn must be positive", where="log.ticks_per_turn")
+        raise RecordingError(f"{source}: the setting ticks_per_turn must be positive, such as 4096",
+                             where="log.ticks_per_turn")
     scale, shift = np.ones(count), np.zeros(count)
     ranges = _ranges(mapping, names, source) if NORMALISED in units else {}
     for j, unit in enumerate(units):
@@ -294,5 +300,5 @@ def _range(name: str, one: Dictionary[str, Any], source: str) -> ServoRange:
     low, high = one.get("range_min"), one.get("range_max")
     if not isinstance(low, int | float) or not isinstance(high, int | float) or not low < high:
         raise RecordingError(f"{source}: joint '{name}' has no range_min below its range_max, in ticks",
-                             where="log.calibration")
+                             "calibrate the servo again", where="log.calibration")
     return ServoRange(float(low), float(high), bool(one.get("drive_mode", 0)))

@@ -30,7 +30,7 @@ def impulse_response(decimation: Decimation) -> Array:
 
 
 def reach(decimation: Decimation) -> int:
-    """Return the number of rows on either side that affect a decimated row."""
+    """Return the number of rows before and after a decimated row that affect its value."""
     return len(impulse_response(decimation)) // 2
 
 

@@ -40,7 +40,7 @@ class DriveGains:
     Attributes:
         joints: names of the joints.
         values, std: (joints,), nan and infinite for a gain that the data do not determine.
-        method: how they were estimated.
+        method: how the gains were estimated, as the end of a sentence.
         reasons: why a joint has no gain, by name.
         covariance: (joints, joints), of the relative errors if they are correlated.
     """
@@ -69,7 +69,8 @@ class DriveGains:
                          else f"{name} none ({self.reasons[name]})" for name, value, share, yes in
                          zip(self.joints, self.values, self.relative_std, known, strict=True))
         if not known.any():
-            raise NotPossibleError(f"{recording.source}: no drive gain is identifiable: {sure}", "give drive_gain")
+            raise NotPossibleError(f"{recording.source}: no drive gain is identifiable: {sure}",
+                                   "give the gains as numbers with --set 'log.drive_gain=[...]'")
         silent = [name for name, yes in zip(self.joints, known, strict=True) if not yes]
         return replace(recording, tau=recording.tau * np.where(known, self.values, 0.0), unscaled=False,
                        gain_covariance=self.relative_covariance, joints=self.joints,

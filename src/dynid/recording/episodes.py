@@ -1,4 +1,4 @@
-"""Selection of the rows of a file: one episode of several, drive switched on, plausible first rows."""
+"""Selection of rows of a log: one episode, rows with the drive switched on, and first rows if plausible."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def episode_rows(source: Source, names: Sequence[str], samples: int | None, rows
     switch = mapping.enabled
     if switch is not None and switch not in source.fields:
         if not mapping.may_lack("enabled"):
-            raise RecordingError(f"{source.path}: has no column '{switch}' for the setting "
-                                 "'enabled'", where="log.enabled")
+            raise RecordingError(f"{source.path}: has no column '{switch}', which the setting enabled names; name "
+                                 "another one with --set log.enabled=NAME, or remove the setting", where="log.enabled")
         switch = None
     wanted = [*dict.fromkeys([*names, *([] if switch is None else [switch])])]
     switched_off = 0
@@ -138,7 +138,7 @@ class Cleaned:
         joints: names of the columns, if known.
         unit_said: whether the unit of positions was given.
         dropped: number of unusable rows.
-        dropped_rows: the first of them.
+        dropped_rows: the first of these rows.
         until: end of the log that was read, including rows outside the window, s.
         lacking: joints without data, by signal.
         torque_free: whether the log has no torques.

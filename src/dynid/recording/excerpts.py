@@ -55,7 +55,7 @@ def moving_excerpt(recordings: Sequence[Recording], rows: int) -> tuple[Recordin
 
 
 def stretches(samples: Sequence[Samples], rows: int, seconds: float = 0.0) -> list[RowRanges] | None:
-    """Return the row ranges of each log in an `excerpt`; None if it has all rows. seconds: shortest interval, s."""
+    """Return the row ranges of each log in an `excerpt`; None if they have all rows. seconds: shortest interval, s."""
     spans = [_Span(k, int(a), int(b), log.decimated_by) for k, log in enumerate(samples) for a, b in log.segments]
     shortest = SHORTEST_STRETCH * max((log.decimated_by for log in samples), default=1)
     return _spread(samples, spans, rows, max(shortest, int(seconds * max((log.rate for log in samples), default=0.0))))

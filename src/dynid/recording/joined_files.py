@@ -58,13 +58,13 @@ def rows_together(current: LogLayout, rows: int | None) -> Iterator[tuple[list[F
 
 
 def _names(current: LogLayout, index: int) -> list[str]:
-    """Return the fields of a source that signals are read from."""
+    """Return the fields of one file of a log from which signals are read."""
     return list(dict.fromkeys(column.field for columns in current.columns.values() for column in columns
                               if column.source == index))
 
 
 def _joined(current: LogLayout, blocks: dict[int, FileRows], timed: dict[int, TopicSeries]) -> list[FileRows]:
-    """Return the rows of all sources; of those with a clock of their own, the values at the rows of the others.
+    """Return the rows of all sources. Sources with a clock of their own are interpolated at the time of the others.
 
     Rows outside the time of a source, or in one of its gaps, are left out.
     """
@@ -96,7 +96,7 @@ def _series(current: LogLayout, index: int, clock: str) -> TopicSeries:
 
 
 def _stamps(current: LogLayout, times: Sequence[Values]) -> Ints:
-    """Return time stamps (n,) in ns; zero for those that are not finite, which are found later."""
+    """Return time stamps (n,) in ns; zero for a stamp that is not finite, which a later check reports."""
     whole = whole_numbers(times)
     if len(whole) == 2:
         return np.asarray(whole[0].astype(np.int64) * 1_000_000_000 + whole[1].astype(np.int64))
@@ -108,13 +108,13 @@ def _stamps(current: LogLayout, times: Sequence[Values]) -> Ints:
 
 
 def epoch_unit(time: Values) -> str | None:
-    """Return the unit in which a number of this size is a date between 1973 and 2286; None for seconds."""
+    """Return the unit in which time stamps (n,) since 1970 are dates between 1973 and 2286; None for seconds."""
     finite = time[np.isfinite(time)] if time.dtype.kind == "f" else time
     size = float(median(np.abs(finite.astype(float)))) if len(finite) else 0.0
     return next((unit for unit, low in (("ns", 1e17), ("us", 1e14), ("ms", 1e11)) if low <= size < 1e3 * low), None)
 
 
 def whole_numbers(times: Sequence[Values]) -> list[Values]:
-    """Return time stamps as integers if they are integers: a double cannot represent nanoseconds since 1970."""
+    """Return time stamps as integers where the file has integers or dates, since doubles lose nanoseconds."""
     return [time.astype("datetime64[ns]").view(np.int64) if time.dtype.kind == "M"
             else time.astype(np.int64) if time.dtype.kind in "iub" else time for time in times]

@@ -200,7 +200,7 @@ def _checked(path: Path, table: Any) -> dict[str, Any]:
         raise RecordingError(f"{path}: is a JSON file without a list of 'entries', so it is not a log of BAM",
                              "write other logs as CSV or NPZ")
     if len(entries) > MAX_ENTRIES:
-        raise RecordingError(f"{path}: has {len(entries)} entries, more than a log has", "split it")
+        raise RecordingError(f"{path}: has {len(entries)} entries, more than a log has", "split it into several files")
     missing = [name for name in _NEEDED_NUMBERS if name not in entries[0]]
     if missing:
         raise RecordingError(f"{path} entry 1: has no '{missing[0]}', which a log of BAM has in each entry")

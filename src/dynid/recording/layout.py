@@ -20,7 +20,7 @@ from dynid.recording.convert import Conversion, conversion
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, OF_ROBOT, SIGNALS, Mapping, SignalPlace
 from dynid.recording.presets import no_torque, recognised
 from dynid.recording.rosbag import Bag
-from dynid.recording.source import Fault, Source, check_fields, open_source, reading
+from dynid.recording.source import Fault, Source, check_fields, open_source, reading, signal_file
 from dynid.robot import Robot
 
 _LONGEST_NAME = 1000  # characters
@@ -65,7 +65,7 @@ class LogLayout:
                 if signal in whole_body.WHOLE_BODY_SIGNALS}
 
     def setting(self, source: int, fault: Fault) -> str | None:
-        """Return the setting for the column of a fault; None for a whole row."""
+        """Return the setting that names the column of a faulty cell, such as log.torque; None for a whole row."""
         column = Column(source, fault[0] or "", fault[1])
         return next((f"log.{signal}" for signal, columns in self.columns.items() if column in columns), None)
 
@@ -83,13 +83,12 @@ class _Files:
     opened: dict[tuple[Path, int | None], Source] = field(default_factory=dict)
 
     def get(self, place: SignalPlace) -> int:
-        folder = self.path if os.path.isdir(self.path) else self.path.parent
-        name = None if place.file is None else place.file.replace("{stem}", log_stem(self.path))
-        key = (self.path if name is None else folder / name, place.width)
-        if name is not None and not os.path.exists(key[0]):
-            raise RecordingError(f"{self.path}: the mapping reads a signal of this log from the file '{name}', which is "
-                                 f"not in {os.path.realpath(folder)}; if this log has another format, describe it in a "
-                                 "TOML file with a [log] table and add --mapping FILE.toml", code="no-such-file")
+        key = (signal_file(self.path, place), place.width)
+        if place.file is not None and not os.path.exists(key[0]):
+            raise RecordingError(f"{self.path}: the mapping reads a signal of this log from the file '{key[0].name}', "
+                                 f"which is not in {os.path.realpath(key[0].parent)}; if this log has another format, "
+                                 "describe it in a TOML file with a [log] table and add --mapping FILE.toml",
+                                 code="no-such-file")
         if key not in self.opened:
             self.opened[key] = open_source(key[0], self.mapping, place.width)
             long = next((name for name in self.opened[key].fields if len(name) > _LONGEST_NAME), None)
@@ -103,30 +102,8 @@ class _Files:
         return tuple(self.opened.values())
 
 
-def log_stem(path: Path) -> str:
-    """Return the name of a log's file without its extension, for .csv.gz without both."""
-    return Path(path.name.removesuffix(".gz")).stem
-
-
-def shared_file(paths: Sequence[Path], mapping: Mapping) -> list[tuple[str, Path]]:
-    """Return the signals read from another file, and that file; refuse one file shared by several files of a log."""
-    found: dict[tuple[str, Path], Path] = {}
-    for path in paths:
-        folder = path if os.path.isdir(path) else path.parent
-        for signal in SIGNALS:
-            place = getattr(mapping, signal)
-            if not isinstance(place, SignalPlace) or place.file is None:
-                continue
-            file = folder / place.file.replace("{stem}", log_stem(path))
-            first = found.setdefault((signal, file), path)
-            if first != path:
-                raise RecordingError(f"the {signal} of {first} and of {path} would both be read from {file}; give each "
-                                     f"part its own file, with {{stem}} in its name")
-    return list(found)
-
-
 def lay_out(path: Path, mapping: Mapping, robot: Robot | None) -> LogLayout:
-    """Open the files and assign their columns; close them if that fails."""
+    """Open the files of a log and assign their columns to signals; close all files if that fails."""
     files = _Files(path, mapping)
     try:
         return _lay_out(files, mapping, robot)
@@ -151,9 +128,8 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     unknown = [name for name in mapping.unmeasured
                if joints is not None and name not in (*joints, *(robot.source_joints if robot else ()))]
     if unknown:
-        raise RecordingError(f"{path}: unmeasured lists joint '{unknown[0]}'; the joints are "
-                             f"{listed(list(joints or ()))}",
-                             where="log.unmeasured")
+        raise RecordingError(f"{path}: the setting unmeasured lists joint '{unknown[0]}'; the joints are "
+                             f"{listed(list(joints or ()))}", where="log.unmeasured")
     places = {signal: value if isinstance(value, SignalPlace) else SignalPlace(columns=value)
               for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None
               and not (signal == "contact" and value in (whole_body.ALWAYS, whole_body.NEVER))}
@@ -234,7 +210,8 @@ def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Col
     known = list(names or ())
     wrong = [name for name in mapping.unmeasured if name not in known]
     if wrong:
-        raise RecordingError(f"{path}: unmeasured lists joint '{wrong[0]}'; the joints of the log are {listed(known)}")
+        raise RecordingError(f"{path}: the setting unmeasured lists joint '{wrong[0]}'; the joints of the log are "
+                             f"{listed(known)}")
     if known and len(mapping.unmeasured) == len(known):
         raise RecordingError(f"{path}: no joint torque is measured, so nothing can be identified from this log",
                              code="torque-not-measured")
@@ -245,7 +222,8 @@ def _placed(source: Source, place: SignalPlace, signal: str, joints: Sequence[st
     """Return the columns of an open file to which a `SignalPlace` of the mapping refers."""
     if place.topic is not None:
         if not isinstance(source, Bag):
-            raise RecordingError(f"{source.path}: {signal} names topic '{place.topic}', but this file is not a bag")
+            raise RecordingError(f"{source.path}: {signal} names topic '{place.topic}', but this file is not a bag; "
+                                 "remove topic")
         return match(source, source.named(place.topic, place.columns, signal), signal, joints, count)
     if place.array is not None:
         return match_parts(source, place.array, place.columns, signal, joints, count)
@@ -345,7 +323,7 @@ def _written_names(source: Source) -> tuple[str, ...] | None:
 
 def _samples(sources: Sequence[Source], matches: Dictionary[str, tuple[int, Match]], path: Path) \
         -> tuple[int | None, ...]:
-    """Return the number of samples of each source: the length of its time, or the longer side of its first array."""
+    """Return the number of samples of each file: the length of its time, or the longer side of its first array."""
     counts: list[int | None] = []
     for index, source in enumerate(sources):
         first = [found.fields[0] for signal in ("time", *SIGNALS) if signal in matches
@@ -366,7 +344,8 @@ def _column_joints(sources: Sequence[Source], mapping: Mapping, matches: Diction
         whose = named.get("position", names)
         if names != whose and not (signal == "torque" and list(names) == with_torque(whose, mapping)):
             raise RecordingError(f"{path}: position has columns of the joints {listed(named['position'])}, but "
-                                 f"{signal} has columns of {listed(names)}")
+                                 f"{signal} has columns of {listed(names)}; name the columns of both with --set "
+                                 f"'log.position=[...]' --set 'log.{signal}=[...]'")
     if "position" in named:
         return named["position"]
     index, found = matches["position"]

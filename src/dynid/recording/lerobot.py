@@ -16,7 +16,7 @@ import numpy as np
 
 from dynid.errors import RecordingError
 from dynid.files import read_small
-from dynid.recording.source import Fault, FileRows, Source, Values, need, source_blocks
+from dynid.recording.source import Fault, FileRows, Source, Values, need, source_blocks, unreadable
 from dynid.recording.unpacking import Measure, check_size
 
 MAX_DATASET_FILES = 100_000  # data files of one dataset
@@ -79,7 +79,8 @@ class LeRobotDataset(Source):
             with closing(Parquet(path)) as file:
                 missing = [name for name in names if name not in file.fields]
                 if missing:
-                    raise RecordingError(f"{path}: has no column '{missing[0]}', which {self._files[0].name} has")
+                    raise RecordingError(f"{path}: has no column '{missing[0]}', which {self._files[0].name} has; "
+                                         "copy the dataset again")
                 for block in file.blocks(names, samples, rows):
                     yield FileRows(block.values, block.rows + start, block.faults)
                 start += file.fields[names[0]][0]
@@ -160,8 +161,7 @@ class Parquet(Source):
         try:
             self._file = parquet.ParquetFile(path)
         except (self._arrow.ArrowInvalid, OSError) as problem:
-            raise RecordingError(f"{path}: the Parquet file cannot be read, {' '.join(str(problem).split())}",
-                                 code="damaged-file") from None
+            raise unreadable(path, "Parquet file", problem) from None
         widths = {item.name: self._width(item) for item in self._file.schema_arrow}
         self._widths = {name: width for name, width in widths.items() if width is not None}
         self.texts = {name: names for name, names in _part_names(path).items() if len(names) == self._widths.get(name)}

@@ -43,7 +43,7 @@ class LogFile:
         return "://" in self.source
 
     def stamp(self) -> str:
-        """Size and time of the file, or their equivalent in an object store, which identify it without reading."""
+        """Return size and time of the file, or their equivalent in an object store, by which a change is noticed."""
         if self.remote:
             system, path = _system(self.source)
             with _sentences(f"there is no log {self.source} that can be read"):

@@ -15,10 +15,10 @@ from dynid.errors import RecordingError, require_type
 from dynid.recording.check import Extremes, check_rate, content_notes, timing_notes, unit_notes
 from dynid.recording.clean import LISTED, cleaned
 from dynid.recording.drive_gains import gain_covariance, gains_from_log
-from dynid.recording.layout import shared_file
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, Mapping, per_joint
 from dynid.recording.measured import Measuring
 from dynid.recording.recording import SIGNAL_ATTRIBUTES, DroppedRow, Recording
+from dynid.recording.source import shared_file
 from dynid.recording.whole_body import WHOLE_BODY_SIGNALS
 from dynid.robot import Robot
 from dynid.robot.followers import as_logged
@@ -86,11 +86,11 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
                 check_servo_units(part.signals["position"], part.joints, str(paths[0]))
             if robot is not None:  # degrees read as radians raise at once, not at the end of a long log
                 unit_notes(extremes, robot, part.unit_said, str(paths[0]))
-    if extremes is None and window_text(rules):
-        raise RecordingError(f"{paths[0]}: has no row {window_text(rules)} that can be used; the log ends at "
-                             f"{until:.6g} s", code="empty-window")
+    window = window_text(rules)
     if extremes is None:
-        raise RecordingError(f"{paths[0]}: contains no row that can be used", code="no-usable-row")
+        end = f" {window}; the log ends at {until:.6g} s" if window else ""
+        raise RecordingError(f"{paths[0]}: contains no row that can be used{end}",
+                             code="empty-window" if window else "no-usable-row")
     t, arrays = time.array(), {name: spool.array() for name, spool in signals.items()}
     if window_text(rules):
         notes.append(f"only rows {window_text(rules)} are used, {len(t)} of them; the log ends at {until:.6g} s")
@@ -124,7 +124,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
 
 
 def window_text(rules: Mapping) -> str:
-    """Return the time window of a mapping in words; empty for all."""
+    """Return the time window of a mapping in words, such as "from 2 s to 10 s"; empty if all rows are used."""
     if rules.start is None and rules.stop is None:
         return ""
     end = "on" if rules.stop is None else f"to {rules.stop:g} s"
@@ -156,7 +156,7 @@ def make_recording(t: Array, signals: Dictionary[str, Array], joints: Sequence[s
 
 def resolve_mapping(mapping: Mapping | Dictionary[str, Any] | str | Path | None,
                     overrides: Dictionary[str, Any]) -> Mapping:
-    """Return the Mapping of a table, a file or None, with some settings changed."""
+    """Return a `Mapping` from a table of settings, a TOML file or None, with `overrides` of single settings."""
     require_type(mapping, (Mapping, Dictionary, str, Path, type(None)), "the mapping of a log",
                  "read('log.csv', robot=robot), or read('log.csv', mapping, robot)")
     if isinstance(mapping, str | Path):
@@ -167,7 +167,8 @@ def resolve_mapping(mapping: Mapping | Dictionary[str, Any] | str | Path | None,
 def commanded(recording: Recording) -> Recording:
     """Return the log with commanded positions, velocities and torques in place of the measured ones.
 
-    In a model-based controller only its model relates these (Ardiani, s. 2.3.6.1), so they identify that model.
+    A model-based controller computes the torques from the motion by its own model (Ardiani, s. 2.3.6.1), which such a
+    log identifies.
     """
     positions, torques = recording.reference, recording.target_torque
     if positions is None or torques is None:
@@ -176,8 +177,8 @@ def commanded(recording: Recording) -> Recording:
                              f"{' and '.join(missing)} under [log], or with --set 'log.{missing[0]}=[...]'")
     return replace(recording, q=positions, dq=recording.reference_velocity, tau=torques, reference=None,
                    reference_velocity=None, target_torque=None, target_current=None, external_torque=None,
-                   current=None, voltage=None, duty=None,
-                   motor_position=None, sensed_torque=None, gain_covariance=None, unscaled=False, unmeasured=(),
+                   current=None, voltage=None, duty=None, motor_position=None, sensed_torque=None,
+                   gain_covariance=None, unscaled=False, unmeasured=(),
                    notes=(*recording.notes, "commanded positions and torques are used instead of the measured ones"))
 
 

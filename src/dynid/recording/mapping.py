@@ -272,7 +272,8 @@ class Mapping(BaseModel):
             if any(abs(number) != 1.0 for number in numbers):
                 raise ValueError(f"the setting {name} must be 1 or -1 for each joint")
         if self.joints is not None and len(set(self.joints)) < len(self.joints):
-            raise ValueError("joints lists a joint twice")
+            twice = next(name for name in self.joints if self.joints.count(name) > 1)
+            raise ValueError(f"the setting joints lists joint '{twice}' twice; name each joint once")
         if self.unmeasured and self.coupling is not None:
             raise ValueError("the settings unmeasured and coupling cannot be combined, because the torque of one "
                              "motor acts on several joints")
@@ -362,15 +363,16 @@ def per_joint(value: Any, names: Sequence[str] | None, count: int, what: str, so
         unknown = [name for name in value if name not in names]
         if unknown:
             raise RecordingError(f"{source}: {what} contains joint '{unknown[0]}'; the joints of the log are "
-                                 f"{', '.join(names)}",
-                                 where=f"log.{what}")
+                                 f"{', '.join(names)}", where=f"log.{what}")
         missing = [name for name in names if name not in value]
         if missing and default is None:
-            raise RecordingError(f"{source}: {what} has no entry for joint '{missing[0]}'", where=f"log.{what}")
+            raise RecordingError(f"{source}: {what} has no entry for joint '{missing[0]}'", "add one",
+                                 where=f"log.{what}")
         return [value.get(name, default) for name in names]
     if isinstance(value, list):
         if len(value) != count:
-            raise RecordingError(f"{source}: {what} has {len(value)} entries for {count} joints", where=f"log.{what}")
+            raise RecordingError(f"{source}: {what} has {len(value)} entries for {count} joints; give one per joint",
+                                 where=f"log.{what}")
         return list(value)
     return [value] * count
 
@@ -378,7 +380,8 @@ def per_joint(value: Any, names: Sequence[str] | None, count: int, what: str, so
 def gears(mapping: Mapping, names: Sequence[str] | None, count: int, source: str, ratio: Array | None = None) -> Array:
     """Return the matrix R (count, count) with q_motor = R q_joint; ratio: values from the file, if any."""
     if ratio is not None and ratio.size not in (1, count):
-        raise RecordingError(f"{source}: ratio '{mapping.ratio}' has {ratio.size} numbers for {count} joints")
+        raise RecordingError(f"{source}: ratio '{mapping.ratio}' has {ratio.size} numbers for {count} joints; it "
+                             "needs one number, or one per joint")
     if ratio is not None:
         matrix = np.diag(np.broadcast_to(ratio.ravel(), (count,)))
     elif mapping.coupling is None:

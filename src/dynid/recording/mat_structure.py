@@ -92,7 +92,7 @@ class Hdf5Dataset:
 
 
 def _check_chunks(h5py: Any, item: Any, name: str, path: Path) -> None:
-    """Refuse a chunk that unpacks to more than its size."""
+    """Raise an error if a compressed chunk of a dataset unpacks to more bytes than a chunk has."""
     if item.chunks is None:
         return
     size = math.prod(item.chunks) * item.dtype.itemsize

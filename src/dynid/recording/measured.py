@@ -139,8 +139,8 @@ def _spread(given: Dictionary[str, ArrayLike] | ArrayLike, names: tuple[str, ...
         given = np.column_stack([np.asarray(given[name], dtype=float) for name in names])
     array = np.asarray(given, dtype=float)
     if array.ndim != 2 or array.shape[1] != len(names):
-        raise RecordingError(f"{what}s must be (samples, {len(names)}) of joints {', '.join(names)}, got shape "
-                             f"{array.shape}")
+        raise RecordingError(f"{what}s must be an array (samples, {len(names)}) of joints {', '.join(names)}, got "
+                             f"shape {array.shape}")
     whole = np.zeros((len(array), len(joints)))
     whole[:, [joints.index(name) for name in names]] = array
     return whole

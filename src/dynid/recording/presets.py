@@ -26,7 +26,7 @@ class Preset:
         recorder: the program that writes such logs.
         settings: settings of the mapping.
         columns: patterns that must all match for automatic detection; empty if names are not specific.
-        minds: remarks.
+        minds: remarks for users of the preset.
         needs: settings that the user has to give, each with its message.
         source: documentation of names and units.
         refusal: why such a log cannot be used.
@@ -172,7 +172,7 @@ _NO_TORQUE = (
 
 
 def overlaid(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings `common` overridden by `own`; alternatives of a setting in `own` are removed."""
+    """Return the settings `common` overridden by `own`, without those that exclude a setting of `own`."""
     table = dict(common)
     for these, those in (pair for one, other in _ALTERNATIVE_SETTINGS for pair in ((one, other), (other, one))):
         if any(own.get(key) is not None for key in these):

@@ -19,7 +19,7 @@ from dynid.arrays import Array, Ints
 from dynid.errors import DynidError, RecordingError
 from dynid.recording.mapping import Names
 from dynid.recording.mat_structure import datasets_by_path
-from dynid.recording.source import Fault, FileRows, Source, Values, need
+from dynid.recording.source import Fault, FileRows, Source, Values, need, unreadable
 from dynid.recording.topics import (
     PART_OF,
     PARTS,
@@ -65,8 +65,7 @@ class Bag(Source):
         except DynidError:
             raise
         except Exception as problem:  # damaged bags raise many kinds of exceptions
-            raise RecordingError(f"{path}: the bag cannot be read, {' '.join(str(problem).split())[:200]}",
-                                 code="damaged-file") from None
+            raise unreadable(path, "bag", problem) from None
         try:
             self._kinds = {item.topic: item.msgtype for item in self._reader.connections
                            if item.msgtype in VECTORS and item.msgcount}
@@ -85,7 +84,7 @@ class Bag(Source):
         if not topics:
             others = sorted({item.topic for item in self._reader.connections})
             raise RecordingError(f"{self.path}: has no topic of type sensor_msgs/JointState, only "
-                                 f"{', '.join(others) or 'nothing'}")
+                                 f"{', '.join(others) or 'nothing'}; record the topic /joint_states")
         if topic is not None:
             if topic not in topics:
                 raise RecordingError(f"{self.path}: has no JointState topic '{topic}'; it has {', '.join(topics)}")
@@ -122,7 +121,7 @@ class Bag(Source):
             yield stamp, self._reader.deserialize(raw, connection.msgtype)
 
     def named(self, topic: str, columns: Names | None, signal: str) -> Names:
-        """Return columns of a topic as column names of the bag; by default those of the signal."""
+        """Return the column names of the bag for columns of one topic; by default for the columns of a signal."""
         if topic in self._wrenches and columns is None:
             return topic
         if topic in self._kinds:
@@ -137,7 +136,8 @@ class Bag(Source):
             raise RecordingError(f"{self.path}: has no JointState topic '{topic}' for {signal}; it has "
                                  f"{', '.join([*self._topics, *self._wrenches, *self._kinds])}")
         if columns is None and signal not in PART_OF:
-            raise RecordingError(f"{self.path}: {signal} is not part of a JointState message; map its columns")
+            raise RecordingError(f"{self.path}: {signal} is not part of a JointState message; name its columns with "
+                                 f"--set 'log.{signal}={{topic = \"{topic}\", columns = [...]}}'")
         given = PART_OF[signal] + "/{joint}" if columns is None else columns
         before = "" if topic == self.topic else f"{topic}:"
         return [f"{before}{one}" for one in given] if isinstance(given, list) else f"{before}{given}"
@@ -153,7 +153,7 @@ class Bag(Source):
         return np.array(times, dtype=float)[order], np.array(values, dtype=float).reshape(-1, 6)[order]
 
     def _joints(self, topic: str) -> tuple[dict[str, tuple[str, ...]], int, int]:
-        """Return the joints in the first messages of a topic, and the numbers of stamped and of all of these."""
+        """Return the joints in the first messages of a topic, and the numbers of stamped and of all these messages."""
         return message_joints(message for _, message in islice(self._messages(topic), _MESSAGES_FOR_JOINTS))
 
     def _look(self) -> None:

@@ -65,7 +65,7 @@ class Gridded:
 
     def averaged(self, times: int) -> Gridded:
         """Return the recording with every `times` neighbouring rows averaged to one."""
-        return self if times < 2 else replace(self, grid=self.grid.averaged(times))
+        return replace(self, grid=self.grid.averaged(times))
 
 
 def on_grid(recording: Recording, settings: Preparation, spectrum: bool = True) -> Gridded:
@@ -73,7 +73,8 @@ def on_grid(recording: Recording, settings: Preparation, spectrum: bool = True) 
     if recording.unscaled:
         raise RecordingError(f"{recording.source}: contains currents whose drive gains are to be determined from a "
                              "known load",
-                             "give a log with that load in the same run file, or drive_gain as numbers",
+                             "give a log with that load in the same run file, or the gains as numbers with --set "
+                             "'log.drive_gain=[...]'",
                              code="gains-undetermined")
     moving, remarks = check_usable(recording)
     grid = to_uniform(recording, settings.rate, settings.gap, settings.stuck)
@@ -114,9 +115,9 @@ def prepare_gridded(gridded: Gridded, chosen: Preparation) -> Samples:
 
     samples = Samples(grid.t, q, dq, ddq, tau, keep, segments, grid.rate, None, joints, source,
                       unmeasured=recording.unmeasured, raw_tau=None if plan.torque_cutoff is None else grid.tau,
-                      temperature=None if recording.temperature is None else np.column_stack(
-                          [np.interp(grid.t, recording.t, own) for own in recording.temperature.T]), wrench=wrench,
-                      gain_covariance=recording.gain_covariance)
+                      temperature=None if recording.temperature is None else at_times(grid.t, recording.t,
+                                                                                      recording.temperature),
+                      wrench=wrench, gain_covariance=recording.gain_covariance)
     if chosen.thin > 1:
         samples = samples.every(chosen.thin)  # after filtering (Ardiani, s. B.3.3)
         steps.append(f"decimated to one row in {chosen.thin}: {len(samples)} rows at {samples.rate:.6g} Hz")
@@ -157,9 +158,8 @@ def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
     if not np.any(moving):
         widest = int(np.argmax(np.ptp(recording.q, axis=0)))
         raise NotPossibleError(f"{source}: no joint moves; the widest range is {np.ptp(recording.q[:, widest]):.3g} "
-                               f"(rad or m), of {recording.joints[widest]}", "a log of a robot at rest cannot be used "
-                                                                            "for identification",
-                               AT_REST)
+                               f"(rad or m), of {recording.joints[widest]}", "give a log with motion, because one "
+                               "at rest cannot be used for identification", AT_REST)
     if recording.is_torque_free:
         raise NotPossibleError(f"{source}: has no torques, only positions and commands",
                                "identify its actuators from these with dynid actuators, or map torques with --set "
@@ -196,13 +196,14 @@ def _spectrum(grid: Uniform, moving: Mask, chosen: Preparation, source: str) -> 
 
 
 def _long_enough(grid: Uniform, plan: Plan, source: str) -> tuple[Segments, list[str]]:
-    """Return the segments in which a row remains without their borders, and sentences on the others."""
+    """Return the segments that keep a row after their borders are dropped, and sentences on the ignored ones."""
     lengths = grid.segments[:, 1] - grid.segments[:, 0]
     good = lengths >= plan.fewest
     if not np.any(good):
         raise NotPossibleError(f"{source}: the longest run without a gap has {int(lengths.max())} samples "
                                f"({lengths.max() / grid.rate:.3g} s); a filter at {plan.cutoff:.3g} Hz needs "
-                               f"{plan.fewest} including its borders; record longer, or give a higher cut-off")
+                               f"{plan.fewest} including its borders; record longer, or give a higher cut-off with "
+                               "--set prepare.cutoff=N")
     if np.all(good):
         return grid.segments, []
     return (np.ascontiguousarray(grid.segments[good]),
@@ -221,13 +222,13 @@ def _velocity(recording: Recording, grid: Uniform, segments: Segments, moving: M
     names = recording.joints
     kinds = [chosen.velocity] * len(names) if isinstance(chosen.velocity, str) else list(chosen.velocity)
     if len(kinds) != len(names):
-        raise RecordingError(f"{recording.source}: option 'velocity' has {len(kinds)} values, expected one or one for "
-                             f"each of the {len(names)} joints")
+        raise RecordingError(f"{recording.source}: option 'velocity' of [prepare] has {len(kinds)} values; give one "
+                             f"value, or one for each of the {len(names)} joints with --set 'prepare.velocity=[...]'")
     nothing = np.zeros(len(names), dtype=bool)
     if grid.dq is None:
         if "measured" in kinds:
-            raise RecordingError(f"{recording.source}: velocity = 'measured' was asked for, but the log has none; map "
-                                 "its columns with --set 'log.velocity=[...]', or use --set "
+            raise RecordingError(f"{recording.source}: option 'velocity' of [prepare] is 'measured', but the log has "
+                                 "no velocity; map its columns with --set 'log.velocity=[...]', or use --set "
                                  "prepare.velocity=differentiate")
         return None, nothing, None, chosen.with_changes(velocity="differentiate"), []
     if set(kinds) == {"differentiate"}:
@@ -339,7 +340,8 @@ def _selected(recording: Recording, grid: Uniform, segments: Segments, dq: Array
     counts = keep.sum(axis=0)
     if not np.any(counts):
         raise NotPossibleError(f"{source}: no row remains after dropping borders, slow and saturated samples; record "
-                               "longer, or lower 'slow' and 'border'", code="no-usable-row")
+                               "longer, or keep more rows with --set prepare.slow=0 or --set prepare.border=0",
+                               code="no-usable-row")
     steps += [f"no row remains for {recording.joints[j]}" for j in np.flatnonzero((counts == 0) & ~silent)]
     steps.append(f"{int(counts.sum())} of {keep.size} equations are used")
     return keep, tuple(float(x) for x in slow), steps

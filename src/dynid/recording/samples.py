@@ -20,8 +20,13 @@ class Decimation:
     """Parallel decimation (Janot, Vandanjon, Gautier, s. 2).
 
     The same zero-phase low-pass is applied to torques and every column of the regressor, then one sample in `factor` is
-    kept; this is repeated `stages` times. See `dynid.recording.decimate`. order: order of the Butterworth low-pass in
-    one direction. share: its cut-off is share / factor of the Nyquist frequency.
+    kept; this is repeated `stages` times. See `dynid.recording.decimate`.
+
+    Attributes:
+        factor: rows per kept row of one stage.
+        stages: number of repetitions.
+        order: order of the Butterworth low-pass in one direction.
+        share: cut-off of the low-pass times `factor`, as a share of the Nyquist frequency.
     """
 
     factor: int

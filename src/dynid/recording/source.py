@@ -11,17 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dynid.arrays import Ints
 from dynid.errors import DynidError, RecordingError
+from dynid.recording.mapping import SIGNALS, SignalPlace
+from dynid.recording.mapping import Mapping as ReadingRules
 from dynid.recording.unpacking import check_size
-
-if TYPE_CHECKING:
-    from dynid.recording.mapping import Mapping as ReadingRules
 
 Values = NDArray[Any]
 Fault = tuple[str | None, int, str]
@@ -84,7 +83,7 @@ class Source(ABC):
 
     @property
     def defaults(self) -> Mapping[str, str]:
-        """Return signal -> columns, if the format itself defines them (bags)."""
+        """Return the columns of each signal that the file format itself defines, as for bags; empty otherwise."""
         return {}
 
     def value(self, name: str) -> Values:
@@ -128,6 +127,11 @@ def reason(problem: Exception) -> str:
     return " ".join(str(problem).split())[:200] or type(problem).__name__
 
 
+def unreadable(path: Path, what: str, problem: Exception) -> RecordingError:
+    """Return the error for a file that a library could not open; what: kind of the file, such as "Parquet file"."""
+    return RecordingError(f"{path}: the {what} cannot be read, {reason(problem)}", code="damaged-file")
+
+
 def source_blocks(source: Source, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
     """Yield the blocks of a source, with exceptions converted to RecordingError."""
     with reading(source.path):
@@ -165,6 +169,30 @@ def rechunk(blocks: Iterable[FileRows], rows: int | None) -> Iterator[FileRows]:
             held, count = [whole.cut(rows, count)], count - rows
     if count:
         yield join(held)
+
+
+def signal_file(path: Path, place: SignalPlace) -> Path:
+    """Return the file with a signal of a log: the log itself, or the file that `place` names relative to its folder."""
+    if place.file is None:
+        return path
+    stem = Path(path.name.removesuffix(".gz")).stem  # of .csv.gz without both extensions
+    return (path if os.path.isdir(path) else path.parent) / place.file.replace("{stem}", stem)
+
+
+def shared_file(paths: Sequence[Path], mapping: ReadingRules) -> list[tuple[str, Path]]:
+    """Return the signals read from another file, and that file; refuse one file shared by several files of a log."""
+    found: dict[tuple[str, Path], Path] = {}
+    for path in paths:
+        for signal in SIGNALS:
+            place = getattr(mapping, signal)
+            if not isinstance(place, SignalPlace) or place.file is None:
+                continue
+            file = signal_file(path, place)
+            first = found.setdefault((signal, file), path)
+            if first != path:
+                raise RecordingError(f"the {signal} of {first} and of {path} would both be read from {file}; give each "
+                                     f"part its own file, with {{stem}} in its name")
+    return list(found)
 
 
 def open_source(path: Path, rules: ReadingRules, width: int | None = None) -> Source:

@@ -139,7 +139,10 @@ def is_compressed_text(path: Path) -> bool:
 
 @lru_cache(maxsize=64)
 def _measure_text(path: Path, size: int, changed: int, limit: int) -> None:
-    """Unpack a text table once without storing it, which raises if it is too large. The arguments are a cache key."""
+    """Raise an error if a compressed text table is too large, by unpacking it once without storing it.
+
+    Size, time of change and limit are arguments, so that the result of an unchanged file is kept.
+    """
     with open_compressed_text(path) as file:
         while file.read(1 << 20):
             pass

@@ -48,7 +48,7 @@ class ColumnMeaning:
         stem: words of the name without axis and number.
         leg: front or rear, left or right; empty if not stated.
         number: number in the name.
-        component: from 0; 3 to 5 are moments.
+        component: index of the component of a vector, from 0; 3 to 5 are the moments of a wrench.
     """
 
     signal: str

@@ -161,7 +161,7 @@ def _benches(settings: ActuatorSettings) -> tuple[list[ActuatorLog], list[str]]:
 
 
 def actuator_robot(settings: ActuatorSettings) -> Robot:
-    """Return the robot or pendulum of some settings."""
+    """Return the robot, or the pendulum, whose actuators are to be identified."""
     return _bench_robot(settings, _benches(settings)[0])
 
 

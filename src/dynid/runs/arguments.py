@@ -47,7 +47,7 @@ def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any]
         if robots and source_kind(source) == "log":
             others = [source, *(log for log in logs if log not in robots)]
             raise DynidError(f"'{source}' is a log and '{robots[0]}' a robot: the robot comes first",
-                             f"dynid identify {shlex.join([robots[0], *others])}", code="wrong-order")
+                             f"write dynid identify {shlex.join([robots[0], *others])}", code="wrong-order")
         values: dict[str, Any] = {"robot": source, "logs": list(logs)}
     else:
         kind = source_kind(source)
@@ -67,7 +67,7 @@ def run_settings(source: str, logs: Sequence[str] = (), given: Mapping[str, Any]
 
 
 def merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings overridden by others: tables are merged, None is ignored."""
+    """Return `values` overridden by `given`: tables are merged key by key, and None is ignored."""
     out = dict(values)
     for key, value in given.items():
         if isinstance(value, Mapping):
@@ -93,7 +93,7 @@ def settings_for_other_logs(settings: RunSettings, given: Mapping[str, Any], sou
 
 
 def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:
-    """Return the settings with one more, given as 'table.name=value'; the value is TOML or plain text."""
+    """Return the settings with one of them set by a text 'table.name=value'; the value is TOML or plain text."""
     key, equals, text = assignment.partition("=")
     if not equals or not key.strip():
         raise DynidError(f"--set takes KEY=VALUE such as prepare.cutoff=8, got '{assignment}'", code="not-key-value")
@@ -115,7 +115,7 @@ def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:
 
 
 def log_table(path: Path | None, start: float | None = None, stop: float | None = None) -> dict[str, Any]:
-    """Return the [log] table of a mapping file, empty without one, with a time window, s."""
+    """Return the [log] table of a mapping file, or an empty one, with a time window from `start` to `stop`, s."""
     table = {} if path is None else mapping.Mapping.load(path).model_dump(mode="json", exclude_unset=True)
     window = {name: value for name, value in zip(WINDOW, (start, stop), strict=True) if value is not None}
     return {**table, **window}

@@ -64,7 +64,7 @@ class CodeOptions:
 
 
 def with_companions(languages: Sequence[str]) -> tuple[str, ...]:
-    """Return the languages together with those whose files are always written with them, each once."""
+    """Return the languages and those whose files always accompany them, without repetition."""
     return tuple(dict.fromkeys(one for language in languages for one in (language, _TOGETHER.get(language, language))))
 
 
@@ -94,7 +94,7 @@ def code_paths(folder: Path, program_name: str, options: CodeOptions) -> dict[st
 
 
 def write_code(program: Program, options: CodeOptions, folder: Path) -> dict[str, Path]:
-    """Write all files atomically, after all texts were generated."""
+    """Generate the code in all languages, then write all files atomically; return the path of each language."""
     try_folder(folder)
     real = cast(Literal["double", "float"], options.real)
     make: dict[str, Callable[[], str]] = {

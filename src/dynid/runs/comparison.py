@@ -65,7 +65,8 @@ def compare(settings: RunSettings, names: Sequence[str], progress: ProgressCallb
     A method that fails is listed with its reason.
     """
     if not names:
-        raise DynidError("give at least one method to compare", code="no-method")
+        raise DynidError("no method is given", "name the methods to compare, such as --methods wls,irls",
+                         code="no-method")
     options = {name: method_options(settings, name) for name in names}
     progress, robot = Progress.from_callback(progress), make_robot(settings)
     loaded = load_problem(settings, robot, progress.part(0.0, 0.35))
@@ -163,7 +164,7 @@ class ComparedResults:
 
 def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log: Mapping[str, Any] | None = None,
                     progress: ProgressCallback = silent, *, trust: bool = False) -> ComparedResults:
-    """Compare two results of one robot on the motion of the first one's identification, and on further logs.
+    """Compare two results of one robot on the logs of the first result, and on further logs.
 
     Logs are prepared like those of the first result. log: a [log] table that overrides its own; trust: see `load`.
     """

@@ -57,7 +57,13 @@ _TOUCHED_LOG = record("ContactLog", log=str, touched=bool, touched_share=float, 
 
 @dataclass(frozen=True, eq=False)
 class FoundContacts:
-    """Contacts in logs, the result they were found with, and the options."""
+    """Contacts in logs of the robot of an earlier result.
+
+    Attributes:
+        source: folder of the result.
+        outside: estimator of external wrenches, calibrated on free motion.
+        logs: contacts in each log.
+    """
 
     source: str
     outside: ExternalWrench
@@ -118,7 +124,7 @@ def _raw(logs: Any) -> list[Recording]:
     for one in found:
         if one.unscaled:
             raise RecordingError(f"{one.source}: contains currents with unknown drive gains",
-                                 "give drive_gain as numbers in the log's table")
+                                 "give drive_gain as numbers in the [log] table of a file, with --mapping FILE.toml")
     return found
 
 
@@ -154,7 +160,7 @@ def page_data(found: FoundContacts, log: ContactLog, command: str = "") -> Conta
 
 
 def _write_series(log: ContactLog, path: Path) -> None:
-    """Write time, wrench, standard deviations, statistic and contact state, one line per sample."""
+    """Write time, wrench, standard deviations, statistic and contact state of a log, one line per sample."""
     rows = log.rows
     head = ["time", *_WRENCH_AXES, *(f"std_{name}" for name in _WRENCH_AXES), "statistic", "touched"]
     table = np.column_stack([rows.t, rows.wrench, rows.std, rows.statistic, rows.touched])

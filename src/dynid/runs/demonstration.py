@@ -62,7 +62,7 @@ def demo(folder: str | Path, progress: ProgressCallback = silent, *, seed: int =
     own = {"exciting.csv", "other.csv", "run.toml", RESULT}
     if folder.is_dir() and (names := {path.name for path in folder.iterdir()}) and (
             names - own - {"report.html"} or "run.toml" not in names):
-        raise DynidError(f"{folder} contains files of something else; choose another folder: "
+        raise DynidError(f"{folder} contains files that do not belong to a demonstration; choose another folder: "
                          "dynid demo -o FOLDER", code="folder-in-use")
     settings = simulate_logs(folder, "exciting.csv", "other.csv", progress, seed=seed)
     with write_whole(folder / "run.toml") as file:

@@ -31,7 +31,7 @@ _CONTRADICTION_STD = 3.0  # standard errors of a difference of gains, above whic
 
 
 def known_load(robot: Robot, said: PayloadSettings) -> KnownLoad:
-    """Return the known load of a run file, with its mass and centre."""
+    """Return the known load that a [payloads.NAME] table describes by mass and centre of mass."""
     mass, std = said.mass if isinstance(said.mass, tuple) else (said.mass, 0.0)
     assert mass is not None
     check_quantity(MASS, mass, "the mass of a known load")
@@ -43,7 +43,7 @@ def with_drive_gains(settings: RunSettings, robot: Robot, progress: ProgressCall
     """Return the settings with estimated drive gains as numbers, one set for all logs, if requested."""
     if any(log_settings(log).own.get("drive_gain") in (FROM_LOG, KNOWN_LOAD) for log in settings.logs):
         raise DynidError('drive_gain = "from-log" or "known-load" must be in [log], because the gains apply to all '
-                         "logs")
+                         "logs; move it there from the tables of single logs")
     asked = settings.log.get("drive_gain")
     if asked == FROM_LOG:
         progress("determining drive gains from the controller's targets")
@@ -69,7 +69,7 @@ def with_drive_gains(settings: RunSettings, robot: Robot, progress: ProgressCall
 def pooled(gains: Sequence[DriveGains]) -> DriveGains:
     """Return one set of gains from several logs of a robot, weighted by inverse variance.
 
-    Their covariance is at least that of the best determined, plus the scatter between the logs, which may be
+    The covariance is at least that of the best determined gains, plus the scatter between the logs, which may be
     correlated between joints: a warmer robot has lower gains in all joints.
     """
     values, std = (np.array([getattr(one, which) for one in gains]) for which in ("values", "std"))
@@ -101,7 +101,7 @@ def gain_table(gains: DriveGains) -> dict[str, Any]:
 
 
 def with_own_gains(recording: Recording, samples: Samples, settings: RunSettings) -> Samples:
-    """Return samples of a log with drive gains from other logs.
+    """Return samples whose drive gains were estimated from other logs, with the covariance of these gains.
 
     If the log has the controller's targets, which give gains of its own, the covariance is increased: half of the
     squared difference of both gains is the variance of either.
@@ -151,7 +151,8 @@ def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None
     recordings = [_in_currents(log_settings(log), settings, robot) for log in settings.logs]
     if loaded:
         if load is None or not load.known:
-            raise DynidError("logs with a known load need its mass and its centre of mass")
+            raise DynidError("logs with a known load need its mass and its centre of mass",
+                             "add --mass KG --centre X,Y,Z")
         progress("determining drive gains from a known load")
         model = required_robot_model(first_model(settings, robot), "a drive gain from a known load")
         carrying = [_in_currents(LogSettings(file=log), settings, robot) for log in loaded]

@@ -87,7 +87,7 @@ def _stacked(folder: Path, estimate: Estimate) -> Stacked:
     """Return all rows of a result's logs in one triangular factor."""
     regression = load_regression(folder, estimate)
     if regression is None:
-        raise DynidError(f"{folder} has no compressed regression that its model can read; use the two-step loss")
+        raise DynidError(f"{folder} has no compressed regression that its model can read", "remove --one-step")
     weights = estimate.diagnostics.weights
     return regression.stack(None if weights is None else np.asarray(weights))
 

@@ -193,7 +193,7 @@ def _essential_run(loaded: LoadedProblem, progress: Progress) -> Run:
 
 def run_payloads(settings: RunSettings, robot: Robot, problem: Problem, estimate: Estimate,
                  progress: ProgressCallback = silent) -> tuple[PayloadEstimate, ...]:
-    """Return the payloads named in a run's logs, each from all logs with it."""
+    """Return the payloads of a run, each estimated from all logs that were recorded with it."""
     if not settings.payloads:
         return ()
     from dynid.payloads.estimation import payload  # imported here, because most runs have no payload
@@ -282,13 +282,13 @@ def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Se
 
 
 def own_logs(problem: Problem) -> list[tuple[Sequence[Samples], Recording | None]]:
-    """Return the logs of a problem: the samples of each and its recording."""
+    """Return samples and recording of each log of a problem."""
     recordings = problem.recordings or (None,) * len(problem.data)
     return [((samples,), recording) for samples, recording in zip(problem.data, recordings, strict=True)]
 
 
 def from_prior(settings: RunSettings) -> tuple[RunSettings, Estimate | None]:
-    """Return a run's settings, with terms of its prior as default, and the earlier estimate, or None."""
+    """Return the settings of a run, by default with the terms of its prior, and the prior estimate, or None."""
     if settings.prior is None:
         return settings, None
     from dynid.runs.results import load  # imported here, because results imports this module

@@ -103,7 +103,7 @@ class LiveModel:
             settings: Settings of the run; the [model], [prepare] and `known` settings are used.
             robot: The robot of the settings.
             options: Options of the estimate.
-            resume: Returns the recorded stream to continue, for its model; None to begin.
+            resume: Function that returns the recorded stream of a model, to continue it; None to start a new stream.
             earlier: The [model] table of that stream; a stream that is continued keeps its model.
         """
         feeding = options.feeding

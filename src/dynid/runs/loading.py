@@ -216,7 +216,7 @@ def prepared(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot, chos
 
 
 def moving(recordings: Iterable[Recording], resting: list[Resting]) -> Iterator[Recording]:
-    """Yield the recordings with motion; `resting` receives the others."""
+    """Yield the recordings with motion; the list `resting` receives those without."""
     for recording in recordings:
         try:
             check_usable(recording)
@@ -230,7 +230,7 @@ def moving(recordings: Iterable[Recording], resting: list[Resting]) -> Iterator[
 
 def read_logs(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot,
               progress: ProgressCallback = silent) -> Iterator[Recording]:
-    """Yield the logs one by one, read by their own tables and the run's [log] table."""
+    """Yield the recording of each log, read with its own [[logs]] table and the run's [log] table."""
     sources, progress = log_sources(logs, settings), Progress.from_callback(progress)
     names = [source.source for source in sources]
     for source in sources:

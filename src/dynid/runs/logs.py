@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from dynid.datasets import LogSource
 from dynid.errors import RecordingError, did_you_mean
 from dynid.floating.whole_body import FloatingRules
-from dynid.recording.layout import shared_file
 from dynid.recording.lerobot import episode_settings, is_dataset
 from dynid.recording.log_files import LogFile, distinct, find_logs, short_name
 from dynid.recording.log_reading import window_text
 from dynid.recording.mapping import Mapping
 from dynid.recording.presets import overlaid
+from dynid.recording.source import shared_file
 
 if TYPE_CHECKING:
     from dynid.runs.settings import RunSettings
@@ -112,7 +112,7 @@ def log_settings(log: LogEntry) -> LogSettings:
 
 
 def labels(logs: Sequence[LogSettings], common: Dictionary[str, Any]) -> tuple[str, ...]:
-    """Return the name of each log: its name or files, with its window if the same file occurs twice."""
+    """Return the name of each log: its name or files, with its time window if the same file occurs twice."""
     names = [log.label for log in logs]
     windows = [window_text(log.mapping(common)) for log in logs]
     return distinct([f"{name} {window}" if window and names.count(name) > 1 else name

@@ -52,7 +52,8 @@ def reduced_robot(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) 
     """Return the robot with only the named joints, if any are named, and with the locked joints fixed."""
     both = [name for name in only if name in lock]
     if both:
-        raise RobotError(f"joint '{both[0]}' is named in `only` and in `lock`; it can move or be locked, not both",
+        raise RobotError(f"joint '{both[0]}' is named in `only` and in `lock`; remove it from one of "
+                         "them",
                          code="only-and-lock")
     return robot.only(only, lock) if only else robot.lock(lock)
 
@@ -103,7 +104,7 @@ def flexible_model(wanted: ModelSettings, robot: Robot) -> FlexibleModel:
 def names_friction(settings: RunSettings, robot: Robot) -> bool:
     """Return whether a run specifies friction, including "auto" and "none".
 
-    Friction in the robot file is only the start of the choice, unless its kind is not among the candidates.
+    Friction terms of the robot file count only if their kind is not among the candidates of the automatic choice.
     """
     wanted = settings.model
     if wanted.friction or wanted.python is not None or wanted.flexible is not None or wanted.own_terms is not None:

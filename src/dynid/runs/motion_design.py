@@ -182,7 +182,7 @@ def motion_data(robot: Robot, found: ExcitingMotion, noise_given: bool, command:
 
 
 def _for_earlier(robot: Robot, limits: Limits, request: MotionRequest, past: Earlier) -> MotionData:
-    """Return the motion that adds most information to the logs of an earlier result, with its values."""
+    """Return the motion that adds most information to the logs of an earlier result, for the values of that result."""
     theta = past.estimate.full
     prior = PriorKnowledge(past.known, nominal=theta, scale=past.scale, base=past.known.base)
     found = excite(past.estimate.model, limits, family=request.family, criterion=request.criterion or "largest",
@@ -218,7 +218,7 @@ def _locked_as(robot: Robot, folder: Path) -> Robot:
 
 def limits_for(robot: Robot, file: str | Path | None, margin: float | None,
                safety: Safety | None = None) -> tuple[Limits, tuple[str, ...]]:
-    """Return the limits of a motion, and a note on the margin to the robot's limits; file: overriding limits."""
+    """Return the limits of a motion from a limits file, or those of the robot, and a note on the margin to them."""
     safety = safety or Safety()
     if file is not None and safety.asked:
         raise DynidError("--box, --floor and --radius cannot be combined with a limits file", "set inside, table "
@@ -231,7 +231,7 @@ def limits_for(robot: Robot, file: str | Path | None, margin: float | None,
 
 
 def speed_notes(found: ExcitingMotion) -> tuple[str, ...]:
-    """Return sentences on joints whose friction is excited only far below the velocity limit or in one direction."""
+    """Return sentences on joints whose friction is excited only far below the velocity limit."""
     slow = [f"{name} ({top:.2g} of {limit:.3g})" for name, (top, limit, both) in top_speeds(found).items()
             if np.isfinite(limit) and top < _SLOW_SPEED * limit]
     if not slow:
@@ -261,13 +261,13 @@ def checked_posture(home: ArrayLike, limits: Limits) -> Array:
     posture = np.asarray(home, dtype=float)
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
         raise DynidError(f"the home posture must be {limits.dof} finite numbers, one per joint, got {posture.size}",
-                         code="wrong-home")
+                         "give --home Q1,Q2,... in rad or m", code="wrong-home")
     limits.reaching(posture).refuse_outside(posture, "home")
     return posture
 
 
 def checked_noise(noise: ArrayLike | None, dof: int) -> Array | None:
-    """Return the checked noise of the torques (dof,), given as one number or one per joint."""
+    """Return the standard deviations of the torque noise (dof,), given as one number or one per joint, or None."""
     if noise is None:
         return None
     values = np.atleast_1d(np.asarray(noise, dtype=float))

@@ -43,7 +43,7 @@ def improvements(data: MotionData) -> list[Improvement]:
 
 
 def improvement_sentence(data: MotionData) -> str:
-    """Sentence on the parameters that a motion improves most."""
+    """Return a sentence on the parameters that a motion improves most."""
     found = improvements(data)
     if not found:
         return ("the earlier logs determine as much as this motion can: no standard error would decrease by more than "

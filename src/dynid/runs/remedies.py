@@ -20,7 +20,7 @@ MOTION = "motion.csv"  # file that the command writes
 
 
 def remedy(finding: Finding, run: Run) -> str:
-    """Return options to add to the command, ready to paste into a shell; empty if there are none."""
+    """Return command-line options that correct or test a finding, quoted for a shell; empty if there are none."""
     found = REMEDIES.get(finding.code)
     return "" if found is None else found(finding, run)
 
@@ -80,14 +80,14 @@ def _unit(finding: Finding, run: Run) -> str:
 
 
 def _gain(finding: Finding, run: Run) -> str:
-    """Return the option that corrects a wrong drive gain; none if the gain of another joint could be wrong instead."""
+    """Return the option that corrects a wrong drive gain; empty if another joint's could be wrong."""
     gains = _numbers(finding, "gain")
     return "" if any(_numbers(finding, "rivals")) or min(gains, default=0.0) <= 0 else _scales(finding, run, gains)
 
 
 def _scales(finding: Finding, run: Run, factors: list[float], of_others: float = 1.0) -> str:
     """Return the option with a torque scale per joint: the inverse of the finding's factors, and `of_others` for other
-    joints. None if the settings already have a scale."""
+    joints. Empty if the settings already have a scale."""
     if {"torque_scale", "current", "drive_gain"} & set(run.settings.log):
         return ""
     known = dict(zip(finding.joints, factors, strict=False))
@@ -96,7 +96,7 @@ def _scales(finding: Finding, run: Run, factors: list[float], of_others: float =
 
 
 def _offset(finding: Finding, run: Run) -> str:
-    """Return the option that corrects the zero position of a joint; none if the settings have an offset or a unit."""
+    """Return the option that corrects the zero position of a joint; empty if the settings have an offset or a unit."""
     if {"offset", "unit"} & set(run.settings.log):
         return ""
     [offset] = _numbers(finding, "offset")

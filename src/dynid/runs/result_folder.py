@@ -208,7 +208,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 def write_manifest(folder: Path) -> None:
-    """Write the manifest of the files in a folder, as those of one result."""
+    """Write a manifest that lists all files of a folder as files of one result."""
     files = {path.name: _facts(path) for path in sorted(folder.iterdir())}
     content = {"dynid": __version__,
             "files": {name: {"bytes": size, "sha256": digest} for name, (size, digest) in files.items()}}

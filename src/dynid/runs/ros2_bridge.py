@@ -235,7 +235,7 @@ class _Tape:
         return Recording(t - t[0], q, effort, dq, joints=self.joints, notes=notes)
 
     def _other_effort(self, t: Array) -> Array:
-        """Return efforts (samples, joints) of the other topic at the stamps t, constant beyond both ends."""
+        """Return efforts (samples, joints) from their own topic at times t (samples,), s, constant beyond both ends."""
         topic, messages = self.names.effort, [one for _, one in self.efforts]
         if hasattr(messages[0], "effort"):
             stamps = np.array([_stamp(one) for one in messages])
@@ -244,7 +244,8 @@ class _Tape:
             stamps = np.array([moment for moment, _ in self.efforts])
             short = next((len(one.data) for one in messages if len(one.data) != len(self.joints)), None)
             if short is not None:
-                raise RecordingError(f"messages on {topic} have {short} numbers for {len(self.joints)} joints")
+                raise RecordingError(f"messages on {topic} have {short} numbers for {len(self.joints)} joints",
+                                     "name a topic with one number per joint with --effort-topic")
             values = np.array([list(one.data) for one in messages], dtype=float)
         order = np.argsort(stamps, kind="stable")
         return np.column_stack([np.interp(t, stamps[order], values[order, j]) for j in range(len(self.joints))])
@@ -252,6 +253,8 @@ class _Tape:
 
 def _signal(messages: Sequence[Any], joints: Sequence[str], what: str, topic: str) -> Array:
     """Return one field of joint states (samples, joints) in the order of the robot's joints."""
+    advice = "name a topic that has efforts with --effort-topic" if what == "effort" else ""
+    code = "missing-effort" if what == "effort" else None
     rows = np.empty((len(messages), len(joints)))
     places: list[int] = []
     known: list[str] | None = None
@@ -266,21 +269,18 @@ def _signal(messages: Sequence[Any], joints: Sequence[str], what: str, topic: st
         values = getattr(one, what)
         if len(values) != len(one.name):
             raise RecordingError(f"messages on {topic} have {len(values)} values of {what} for {len(one.name)} joints",
-                                 "name a topic that has them with --effort-topic" if what == "effort" else "",
-                                 code="missing-effort" if what == "effort" else "bad-recording")
+                                 advice, code)
         rows[k] = [values[j] for j in places]
     wrong = np.argwhere(~np.isfinite(rows))
     if len(wrong):
         row, j = wrong[0]
-        raise RecordingError(f"{what} of {joints[j]} is {rows[row, j]} in message {row + 1} on {topic}",
-                             "name a topic that has them with --effort-topic" if what == "effort" else "",
-                             code="missing-effort" if what == "effort" else "bad-recording")
+        raise RecordingError(f"{what} of {joints[j]} is {rows[row, j]} in message {row + 1} on {topic}", advice, code)
     return rows
 
 
 def _send(rclpy: Any, node: Any, client: Any, joints: Sequence[str], t: Array, rows: tuple[Array, Array, Array]
           ) -> None:
-    """Execute positions, velocities and accelerations (rows, joints) at times t (rows,), s, and wait."""
+    """Send positions, velocities and accelerations (rows, joints) at times t (rows,), s, and wait for their end."""
     goal = _message("control_msgs.action", "FollowJointTrajectory").Goal()
     point = _message("trajectory_msgs.msg", "JointTrajectoryPoint")
     duration = _message("builtin_interfaces.msg", "Duration")

@@ -1,4 +1,4 @@
-"""Safety checks of a designed motion, and conservative limits for unchecked ones."""
+"""Safety settings of a designed motion, and conservative limits if collisions are not checked."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Safety:
 
 
 def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None) -> tuple[Limits, tuple[str, ...]]:
-    """Return limits with a moderate speed, and reduced ranges if collisions are not checked; and notes."""
+    """Return limits with reduced speeds, and with reduced ranges if collisions are not checked, and notes on both."""
     share = SPEED_SHARE if safety.speed is None else safety.speed
     if not 0.0 < share <= 1.0:
         raise DynidError(f"the speed is a share of the top speed, above 0 and at most 1, got {share:g}")

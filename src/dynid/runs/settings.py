@@ -58,10 +58,10 @@ def _not_a_number(value: Any) -> str | None:
 
 
 class SettingsFile(BaseModel):
-    """Settings in one TOML file. file_kind: its name in messages. Its paths are relative to the file.
+    """Settings in one TOML file, with paths relative to the file. file_kind: name of the kind of file in messages.
 
-    Settings are data. A Python file that they or their prior name as a model is only run with trust=True; with
-    trust="model" only that of their own [model] table. A file cannot set this itself.
+    A Python file with a model, which the settings or their prior name, is run only with trust=True. With trust="model"
+    only the file in the [model] table of the settings is run. A settings file cannot grant trust.
     """
 
     model_config = FINITE_NUMBERS
@@ -84,7 +84,7 @@ class SettingsFile(BaseModel):
 
     @property
     def trust(self) -> Trust:
-        """Python files that may be run: all that are named (True), that of [model] python ("model"), or none."""
+        """Python files that may be run: all that are named (True), only that of [model] ("model"), or none (False)."""
         return self._trust
 
     def moved(self, origin: Path, target: Path) -> Self:
@@ -311,8 +311,8 @@ class RunSettings(SettingsFile):
         tables = [one for one in (*self.logs, *self.validate_on) if isinstance(one, LogSettings)]
         missing = next((one.payload for one in tables if one.payload and one.payload not in self.payloads), None)
         if missing is not None:
-            raise ValueError(f"a log names payload '{missing}', but there is no [payloads.{missing}] table; it may be "
-                             "empty")
+            raise ValueError(f"a log names payload '{missing}', but there is no [payloads.{missing}] table; add this "
+                             "table, which may be empty")
         if any(isinstance(one, LogSettings) and one.payload for one in self.validate_on):
             raise ValueError("the setting validate_on takes logs without a payload; list logs with a payload under "
                              "the setting logs")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,8 @@ class DrawnFiles:
 
     Attributes:
         draws: the models.
-        spread: spread of torques relative to the stated one, or None if the result has no regression to compute it.
+        spread: spread of the draws' torques relative to that of the posterior, or None if the result has no regression
+            from which it is computed.
         paths: tables, then one file per draw for the target.
     """
 
@@ -50,7 +51,7 @@ class DrawnFiles:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Sentences on how the draws were made, and whether the spread of their torques agrees with the stated one."""
+        """Sentences on how the draws were made, and whether the spread of their torques is that of the posterior."""
         return (*self.draws.sentences, "The spread of torques was not checked: the result has no regression of these "
                 "parameters." if self.spread is None else self.spread.sentence)
 
@@ -69,7 +70,7 @@ class DrawnFiles:
 
 
 def output_paths(output: Path, draws: int) -> tuple[Path, ...]:
-    """Return the files that an export writes first, to check them early; output: a file, or with draws a folder."""
+    """Return the files that are checked before an export; output: file to write, or with draws a folder."""
     return tuple(output / name for name in TABLES) if draws else (output,)
 
 
@@ -112,13 +113,18 @@ def draw_result(folder: str | Path, output: Path, count: int, seed: int, options
     for path in paths:
         save_draws(draws, path, motion)
     if options.target:
-        drives, source, width = drive_tables(options.drives), source_file(options, settings.robot), len(str(count))
-        for k, one in enumerate(draws):
-            progress(f"writing model {k + 1} of {count}")
-            path = output / f"draw_{k + 1:0{width}d}{SUFFIXES[options.target]}"
+        drives, source = drive_tables(options.drives), source_file(options, settings.robot)
+        for one, path in zip(draws, _draw_paths(output, count, options.target, progress), strict=True):
             paths += export(one, path, options.target, samples=samples, drives=drives, source=source,
                             with_payload=options.with_payload, isaaclab_friction=options.isaaclab_friction).paths
     return DrawnFiles(draws, None if regression is None else draws.torque_spread(regression), tuple(paths))
+
+
+def _draw_paths(folder: Path, count: int, target: str, progress: ProgressCallback) -> Iterator[Path]:
+    """Yield the file of each of `count` drawn models for a simulator, and report the progress."""
+    for number in range(1, count + 1):
+        progress(f"writing model {number} of {count}")
+        yield folder / f"draw_{number:0{len(str(count))}d}{SUFFIXES[target]}"
 
 
 def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, progress: ProgressCallback
@@ -156,7 +162,7 @@ class DrawnActuators:
 
     @property
     def std_ratio(self) -> tuple[float, float]:
-        """Smallest and largest ratio of the draws' standard deviation to the stated one, of determined unknowns."""
+        """Smallest and largest ratio of the draws' standard deviation to the standard error, of determined unknowns."""
         wanted = np.sqrt(np.diag(self.posterior.drawn_covariance(self.spread)))
         used = self.posterior.identified & (wanted > 0.0)
         if not used.any() or len(self.values) < 2:
@@ -234,10 +240,7 @@ def draw_actuators(folder: str | Path, output: Path, count: int, seed: int, opti
         for row in values:
             file.write(csv_line([repr(float(value)) for value in row]))
     if options.target:
-        width = len(str(count))
-        for k, x in enumerate(values):
-            progress(f"writing model {k + 1} of {count}")
-            path = output / f"draw_{k + 1:0{width}d}{SUFFIXES[options.target]}"
+        for x, path in zip(values, _draw_paths(output, count, options.target, progress), strict=True):
             paths += _export(posterior, settings, path, options, x).paths
     return DrawnActuators(posterior, values, seed, share, tuple(paths))
 

@@ -48,10 +48,12 @@ class PlainMotionRequest:
 
     Attributes:
         kind: kind of the motion.
-        points: number of random points, or the file with postures (rows, joints).
+        count: number of random postures.
+        through: file with postures (rows, joints), for a motion through given points.
         duration: duration of sines and of motions with a fixed frame, s.
-        frame: the frame that is fixed.
-        home: posture (dof,) from which sweeps start, and in which the frame is fixed.
+        frame: name of the frame that does not move.
+        home: posture (dof,), rad or m, from which sweeps start, and in which the frame is fixed.
+        seed: seed of the random numbers.
         friction, rotor, limits, margin, noise, rate, command: as in `MotionRequest`.
     """
 

@@ -63,7 +63,16 @@ class VirtualLoopOptions:
 
 @dataclass(frozen=True, eq=False)
 class VirtualLog:
-    """A log of a virtual robot, with the simulated machine; theta (parameters,): the true parameters."""
+    """A log of a virtual robot.
+
+    Attributes:
+        robot, model: the simulated robot and its model.
+        theta: true parameters of the model (parameters,).
+        recording: the log.
+        controller: name of the control law.
+        seed: seed of the noise.
+        notes: sentences on assumptions of the simulation.
+    """
 
     robot: Robot
     model: Model | FlexibleModel
@@ -115,7 +124,7 @@ def flexible_joints(stiffness: Sequence[float] | None, damping: Sequence[float] 
 
 def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | Path | None, trust: bool
              ) -> tuple[Model | FlexibleModel, Array, tuple[Model, Array], tuple[str, ...]]:
-    """Return the model, the true parameters, model and parameters of the controller, and notes."""
+    """Return the robot's model and true parameters, model and parameters of its controller, and notes."""
     if truth is not None:
         if friction or rotor:
             raise DynidError("--truth takes the terms of the earlier result, so remove --friction and --rotor",
@@ -125,6 +134,7 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
         links = robot_model(estimate.model) if flexible is None else flexible.links
         if links is None or links.robot.joint_names != robot.joint_names:
             raise DynidError(f"{truth} is the result of another robot than '{robot.name}': their joints differ",
+                             "give a result of this robot with --truth",
                              code="another-robot")
         if flexible is not None:
             believed = flexible.rigid, flexible.rigid_values(estimate.full)

@@ -69,8 +69,15 @@ class WatchOptions:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """State of a stream: the last time stamp (s), the live object, its estimate (or None), and the RMS of the last
-    innovations of each joint (dof,), in units of the noise. losses: samples that a UDP source lost."""
+    """State of a stream of samples.
+
+    Attributes:
+        t: last time stamp, s.
+        online: the recursive estimator.
+        estimate: its present estimate; None before the first row.
+        innovation: RMS of the last innovations of each joint (dof,), in units of the noise.
+        losses: samples that a UDP source lost, or None.
+    """
 
     t: float
     online: Online
@@ -245,7 +252,7 @@ def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOp
     default cut-off is that of the result's preparation, if it has one.
     """
     if options.record is not None or options.prior is not None:
-        raise DynidError("--record and --prior apply to the estimation of parameters, not of a payload")
+        raise DynidError("--record and --prior apply to the estimation of parameters, not of a payload", "remove them")
     estimate, settings = load(result, trust=options.trust)
     settings = settings_for_other_logs(settings, {"log": log}, result)
     robot = make_robot(settings)

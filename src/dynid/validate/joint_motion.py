@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, true_ranges
 from dynid.estimate.offset_regularisation import ONE_WAY_SHARE
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
@@ -16,7 +16,7 @@ from dynid.order_statistics import quantile
 from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
-from dynid.recording.preparation.selection import AT_REST, true_ranges
+from dynid.recording.preparation.selection import AT_REST
 from dynid.validate.words import joint_label, listed
 
 _USED_LIMIT_SHARE = 0.9  # share of a limit above which it counts as fully used

@@ -64,7 +64,7 @@ class Cluster(AbstractContextManager["Cluster"]):
         return self._client.submit(Job.summed, self._there, one, other, pure=False)
 
     def value(self, handle: Any) -> Any:
-        """Wait for a future and return its part of the result."""
+        """Wait for a Dask future and return its partial sum."""
         self._wait(handle.done)
         return self._fetched({0: handle}, None)[0]
 
@@ -75,7 +75,7 @@ class Cluster(AbstractContextManager["Cluster"]):
         return report, part
 
     def _wait(self, look: Callable[[], Found]) -> Found:
-        """Return the first result of a query to the cluster that is not None; wait for it."""
+        """Repeat a query to the cluster until its result is not empty, and return the result."""
         silent = 0.0
         while not (found := look()):
             time.sleep(_POLL_INTERVAL)
@@ -128,7 +128,7 @@ def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
     if tls is not None:
         if not address.startswith("tls://"):
             raise DynidError(f"TLS needs a scheduler whose address begins with tls://, got {address}",
-                             code="tls-without-tls-address")
+                             "give --scheduler tls://HOST:PORT", code="tls-without-tls-address")
         for name in tls:
             if not os.access(name, os.R_OK):
                 raise DynidError(f"the TLS file {name} cannot be read; give the PEM files of the authority, of the "
@@ -140,11 +140,12 @@ def _client(address: str, tls: tuple[str, str, str] | None) -> Any:
         return Client(address, timeout=_ANSWER_TIMEOUT, set_as_default=False, security=security)
     except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:  # the last two: no certificates
         words = " ".join(str(error).split()) or type(error).__name__
-        raise NotPossibleError(f"no Dask scheduler answers at {address}: {words}", code="no-scheduler") from None
+        raise NotPossibleError(f"no Dask scheduler answers at {address}: {words}", "start one with 'dask scheduler'",
+                               code="no-scheduler") from None
 
 
 def _done(futures: dict[int, Any], ordered: bool) -> list[int]:
-    """Return the indices of finished futures; ordered: only of the first ones without a gap."""
+    """Return the indices of finished futures; ordered: only of those before the first unfinished future."""
     found = []
     for k in sorted(futures):
         if futures[k].done():
@@ -161,7 +162,7 @@ def _same(job: Job[Any, Any, Any]) -> Job[Any, Any, Any]:
 
 
 def _check_cluster(client: Any, address: str) -> None:
-    """Raise an error if a cluster has no workers, or if these have another version of dynid."""
+    """Raise an error if a cluster has no workers, or workers with another version of dynid."""
     try:
         client.wait_for_workers(1, timeout=_ANSWER_TIMEOUT)
         versions = set(client.run(_version).values())

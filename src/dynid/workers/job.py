@@ -42,7 +42,7 @@ class Job(Generic[Shared, Item, Report]):
         return replace(self, lost=None)
 
     def perform(self, item: Item) -> tuple[Any, Any]:
-        """Return the report of an item, and its part of the sum, None if there is none."""
+        """Return the report of an item and its part of the sum, which is None if the job has no sum."""
         found = self.work(self.shared, item)
         return (found, None) if self.add is None else found
 

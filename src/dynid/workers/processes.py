@@ -23,7 +23,7 @@ _EXIT_TIMEOUT = 30  # s: longest wait for a process to end
 
 @dataclass(eq=False)
 class PartialSum:
-    """A part of the sum: its bytes once computed, before that its summands."""
+    """A partial sum: its bytes after it was computed, and its two summands before."""
 
     packed: bytes | None = None
     made_of: tuple[PartialSum, PartialSum] | None = None
@@ -32,7 +32,7 @@ class PartialSum:
 
 @dataclass(eq=False)
 class _Task:
-    """An item by its index, or a sum, and the number of workers lost with it."""
+    """A task of a worker, an item by its index or a partial sum, and the number of workers that were lost with it."""
 
     place: int = -1
     part: PartialSum = field(default_factory=PartialSum)
@@ -79,7 +79,7 @@ class Processes(AbstractContextManager["Processes"]):
         return found
 
     def value(self, handle: PartialSum) -> Any:
-        """Wait for one part of the result and return it."""
+        """Wait for a partial sum and return it."""
         while handle.packed is None:
             self._step()
         return pickle.loads(handle.packed)

@@ -28,8 +28,8 @@ class Workers:
     Attributes:
         processes: Number of processes, by default one per core.
         scheduler: Address of a Dask scheduler instead, "tcp://host:8786" or "tls://host:8786".
-        tls: PEM files of the authority, of the own certificate and of its key, for an address that begins with tls://;
-            by default those of Dask's own configuration.
+        tls: PEM files for an address that begins with tls://: certificate authority, own certificate, and its key. By
+            default those of Dask's own configuration.
     """
 
     processes: int | None = None

@@ -75,7 +75,7 @@ class Spectrum:
 
 
 def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, source: str) -> Spectrum:
-    """Return the spectrum of q (samples, joints) on a uniform grid, from its longest segment; moving: mask."""
+    """Return the spectrum of positions q (samples, joints) in their longest segment; moving: mask (joints,)."""
     start, stop = segments[int(np.argmax(segments[:, 1] - segments[:, 0]))]
     if stop - start < MIN_SPECTRUM_SAMPLES:
         raise NotPossibleError(f"{source}: the longest run without a gap has {stop - start} samples, but choosing a "
@@ -183,6 +183,6 @@ def _joint_cutoff(f: Array, psd: Array, smooth: Array, counted: float) -> tuple[
 
 
 def _reach(f: Array, power: Array, share: float) -> float:
-    """Return the frequency (Hz) below which this share of the power (bins,) lies."""
+    """Return the frequency (Hz) below which a share of the power (bins,) of a spectrum lies."""
     total = np.cumsum(power)
     return float(f[int(np.argmax(total >= share * total[-1]))])

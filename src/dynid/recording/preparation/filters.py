@@ -50,8 +50,9 @@ def differentiate_twice(x: Array, rate: float, segments: Segments) -> Array:
 def savitzky_golay(x: Array, window: int, degree: int, rate: float, segments: Segments, derivative: int = 0) -> Array:
     """Return the `derivative`-th derivative of the polynomial of `degree` fitted to `window` rows (odd) about each row.
 
-    It is exact for polynomials up to that degree. Within half a window of a border, the polynomial at the border is
-    used. Powers of the row number (as in scipy) are inaccurate for long windows, so Legendre polynomials are used.
+    The filter is exact for polynomials up to that degree. Within half a window of a border, the polynomial at the
+    border is used. Powers of the row number (as in scipy) are inaccurate for long windows, so Legendre polynomials are
+    used.
     """
     from scipy.signal import oaconvolve  # imported here, because it takes longer than most runs, which do not need it
 

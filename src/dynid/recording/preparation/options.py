@@ -109,13 +109,16 @@ class Preparation(BaseModel):
     @model_validator(mode="after")
     def _one_way_to_fewer_rows(self) -> Preparation:
         if self.thin > 1 and (self.decimate or 1) > 1:
-            raise ValueError("give 'thin' or 'decimate', not both")
+            raise ValueError("the options 'thin' and 'decimate' exclude each other; give only one of them")
         if (self.decimate or 1) ** self.stages > MOST_DECIMATION:
-            raise ValueError(f"'decimate' in {self.stages} 'stages' keeps less than one row in {MOST_DECIMATION}")
+            raise ValueError(f"decimate = {self.decimate} in {self.stages} stages keeps less than one row in "
+                             f"{MOST_DECIMATION}; give smaller numbers")
         if self.thin > 1 and self.equations != "torque":
-            raise ValueError(f"rows for equations = '{self.equations}' are decimated by their kernel; remove 'thin'")
+            raise ValueError(f"rows for equations = '{self.equations}' are decimated by their kernel; remove the "
+                             "setting thin")
         if self.method == "none" and self.equations != "torque" and self.cutoff is None and self.kernel_window is None:
-            raise ValueError("without a filter there is no cut-off to choose; give 'kernel_window'")
+            raise ValueError("with method = 'none' no cut-off is chosen, from which the length of the kernel would "
+                             "follow; give it with --set prepare.kernel_window=SECONDS")
         return self
 
     @staticmethod
@@ -198,7 +201,7 @@ class Plan:
         cutoff: cut-off of position and velocity, Hz; with method "none" only for testing the velocity.
         torque: cut-off of the torques in Hz, "same" or "none".
         order: order of the filter in one direction, or degree of the polynomial.
-        window, border: rows.
+        window, border: rows of the Savitzky-Golay window, and rows dropped at each end of a segment.
         decimate: decimation factor of one stage.
         share: cut-off of decimation relative to the new Nyquist frequency.
         rate: sampling rate, Hz.
@@ -241,7 +244,8 @@ def make_plan(chosen: Preparation, rate: float, rows: int, spectrum: Spectrum | 
         window = 2 * round((chosen.window * rate - 1.0) / 2.0) + 1
         if window <= chosen.order:
             raise NotPossibleError(f"{source}: a window of {chosen.window:g} s contains {window} samples at {rate:g} "
-                                   f"Hz, too few for a polynomial of degree {chosen.order}; give a longer window",
+                                   f"Hz, too few for a polynomial of degree {chosen.order}; give a longer one "
+                                   "with --set prepare.window=SECONDS",
                                    code="window-too-short")
         cutoff = cutoff or savitzky_golay_cutoff(window, rate, chosen.order)
     elif cutoff is None and spectrum is not None:
@@ -285,4 +289,6 @@ def _decimation(chosen: Preparation, cutoff: float, rate: float, rows: int) -> t
 def _below_nyquist(cutoff: float, rate: float, what: str, source: str) -> None:
     if cutoff >= 0.5 * rate * (1.0 - RATE_ROUNDING):
         raise NotPossibleError(f"{source}: a {what} of {cutoff:g} Hz needs a rate of more than {2 * cutoff:g} Hz, but "
-                               f"the log has {rate:g} Hz; give a lower one", code="cutoff-above-rate")
+                               f"the log has {rate:g} Hz; give a lower {what}, for example --set "
+                               f"prepare.{what.replace(' ', '_').replace('-', '')}={0.1 * rate:.3g}",
+                               code="cutoff-above-rate")

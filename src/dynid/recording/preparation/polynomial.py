@@ -105,7 +105,7 @@ class PolynomialKernel:
 
     @cached_property
     def shape(self) -> np.polynomial.Polynomial:
-        """Polynomial factor of the filter's weights, as a function of x; it depends on the delay."""
+        """The polynomial R(x) of the kernel, for x from -1 to 1, which depends on the delay."""
         at = 1.0 - 2.0 * self.delay_s / self.window
         total = np.polynomial.Polynomial([0.0])
         for one in self._polynomials[:-1]:
@@ -137,7 +137,8 @@ class PolynomialKernel:
         degree = self.order + 2 + derivative
         if count < degree + 2 + 2 * len(suppress):
             raise NotPossibleError(f"a window of {self.window:.4g} s contains {count} samples at {rate:g} Hz, too few "
-                                   f"for a polynomial kernel of order {self.order}; give a longer one",
+                                   f"for a polynomial kernel of order {self.order}; give a longer one with --set "
+                                   "prepare.kernel_window=SECONDS",
                                    code="window-too-short")
         s = np.arange(count + 1) / rate
         taps, inner = self.values(s, derivative, polynomial) / rate, slice(1, -1)  # the ends stay zero

@@ -67,7 +67,7 @@ class Uniform:
 
 def to_uniform(recording: Recording, rate: float | None = None, gap: float | None = None, stuck: bool = True
                ) -> Uniform:
-    """Return the recording on a uniform grid. rate: Hz, default the log's. gap: longest interpolated interval, s.
+    """Return the recording on a grid of `rate` Hz, by default that of the log. gap: longest interpolated interval, s.
 
     stuck: exclude rows that repeat while the robot moves.
     """
@@ -78,12 +78,12 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
     steps = [timing_sentence(intervals, widest)]
     if rate is not None and rate < 0.9 / typical:
         raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is coarser than the log's own "
-                             f"{1 / typical:.4g} Hz; remove 'rate' and use 'thin' or 'decimate' to reduce the "
+                             f"{1 / typical:.4g} Hz; remove the setting rate; --set prepare.thin=N reduces the "
                              "number of rows", code="grid-too-coarse")
     if rate is not None and rate > _MAX_REFINEMENT / typical:
         raise RecordingError(f"{recording.source}: a grid of {rate:g} Hz is more than {_MAX_REFINEMENT} times finer "
                              f"than the log's own {1 / typical:.4g} Hz and would contain no additional information; "
-                             "give a lower 'rate'")
+                             f"give a lower one, such as --set prepare.rate={1 / typical:.4g}")
     fresh = {name: np.ones(len(t), dtype=bool) for name in ("q", "tau", "dq")}
     if stuck:
         for name in fresh:
@@ -110,7 +110,8 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
     grid, rows = uniform_grid(t, segments, rate)
     if not len(grid):
         raise NotPossibleError(f"{recording.source}: no two samples are within {widest:g} s of each other, so the log "
-                               f"cannot be resampled at {rate:g} Hz; give a longer gap or a lower rate")
+                               f"cannot be resampled at {rate:g} Hz; give a longer gap with --set prepare.gap=SECONDS "
+                               "or a lower rate with --set prepare.rate=N")
     last_of_instant = np.concatenate([intervals >= _TOO_CLOSE * typical, [True]])
     signals: dict[str, Array] = {}
     measured = np.ones(len(grid), dtype=bool)
@@ -146,7 +147,7 @@ def timing_sentence(intervals: Array, widest: float) -> str:
 
 
 def repeated_rows(x: Array, likely: bool) -> Rows:
-    """Return rows (samples,) equal to the previous one in every column.
+    """Return the mask (samples,) of rows that equal the previous row in every column.
 
     likely: equal neighbours are common (a coarse torque) and count only if ten times as frequent as by chance.
     """
@@ -174,7 +175,8 @@ def stale_rows(q: Array, same: Rows) -> Rows:
 def advancing(q: Array, same: Rows) -> Rows:
     """Return which of the rows `same` (samples,) lie within steady motion of some joint.
 
-    In steady motion the distinct rows among the ten before and after step in one direction, by different amounts.
+    Motion is steady if the position changes in one direction, by unequal steps, over the distinct rows among the ten
+    rows before and after.
     """
     out = np.zeros(len(q), dtype=bool)
     for j in range(q.shape[1]):
@@ -190,8 +192,9 @@ def advancing(q: Array, same: Rows) -> Rows:
 
 
 def frozen_positions(q: Array, rows: Rows) -> Rows:
-    """Return which of some rows (samples,) have a stuck position of one joint (samples, joints): three or more equal,
-    then a jump.
+    """Return where the position of a joint is stuck (samples, joints): three or more equal values, then a jump.
+
+    Only the given rows (samples,) are considered.
 
     A jump is at least five encoder counts, and twice the largest step of the five rows before and after. It is also at
     least half of the distance that the joint moves at its mean speed in that time.

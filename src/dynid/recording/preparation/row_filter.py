@@ -96,11 +96,11 @@ class RowFilter:
         cutoff = options.cutoff(kind, window)
         kernel = None if kind == "energy" else options.kernel(window).on_samples(rate)
         if kernel is None and options.suppress:
-            raise NotPossibleError("an energy window has no kernel that suppresses a frequency; use equations = "
-                                   "'power', or remove 'suppress'", code="no-kernel")
+            raise NotPossibleError("an energy window has no kernel that suppresses a frequency; use --equations power, "
+                                   "or remove the setting suppress", code="no-kernel")
         if round(window * rate) < 2:
             raise NotPossibleError(f"a window of {window:.4g} s contains less than two samples at {rate:g} Hz; give a "
-                                   "longer one")
+                                   "longer one with --set prepare.kernel_window=SECONDS")
         order = options.product_order
         wide = PolynomialKernel(1.0, order, options.alpha, options.beta, 0.5)
         length = max(wide.cutoff / (_KERNEL_BAND_RATIO * cutoff), (order + MOST_DERIVATIVES + 5) / rate)

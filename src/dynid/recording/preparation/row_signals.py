@@ -25,8 +25,8 @@ def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, mo
         return None
     if kind in ("power", "energy") and recording.unmeasured:
         raise NotPossibleError(f"{recording.source}: the {kind} of the whole robot needs the torques of all joints, "
-                               f"but that of {recording.unmeasured[0]} is not measured; use equations = 'kernel' or "
-                               "'torque'", code="torque-not-measured")
+                               f"but that of {recording.unmeasured[0]} is not measured; use --equations kernel or "
+                               "--equations torque", code="torque-not-measured")
     window = chosen.kernel_window or float(f"{options.window(kind, plan.cutoff):.6g}")
     filter_ = RowFilter.from_options(kind, window, options, grid.rate, len(grid.q), _ROWS_LEFT)
     q, dq = (filter_.motion.applied(grid.q, grid.rate, segments, derivative) for derivative in (0, 1))
@@ -43,7 +43,7 @@ def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, mo
     if int(lengths.max(initial=0)) < fewest:
         raise NotPossibleError(f"{recording.source}: the longest run without a gap has {int(lengths.max(initial=0))} "
                                f"samples, but a window of {window:.3g} s needs {fewest}; record longer, "
-                               "or give a shorter kernel_window", code="log-too-short")
+                               "or give a shorter one with --set prepare.kernel_window=SECONDS", code="log-too-short")
     return FilteredSignals(filter_, q, dq, grid.tau, whole)
 
 
@@ -70,6 +70,6 @@ def per_joint(value: float | tuple[float | None, ...] | None, dof: int, option: 
     """Return the values (dof,) of an option that is one number or one per joint; nan if it is not given."""
     values = np.atleast_1d(np.asarray(value, dtype=float))
     if len(values) not in (1, dof):
-        raise RecordingError(f"{source}: option '{option}' has {len(values)} values; expected one or one for each of "
-                             f"the {dof} joints")
+        raise RecordingError(f"{source}: option '{option}' of [prepare] has {len(values)} values; give one, or one for "
+                             f"each of the {dof} joints with --set 'prepare.{option}=[...]'")
     return np.broadcast_to(values, (dof,)).copy()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dynid.arrays import Array, like
+from dynid.arrays import Array, like, true_ranges
 from dynid.order_statistics import median, quantile
 from dynid.recording.preparation.filters import Segments
 
 Mask = NDArray[np.bool_]
 
-AT_REST = 1e-3  # rad or m: a joint with a smaller range is at rest; only its gear deflects
+AT_REST = 1e-3  # rad or m: a joint with a smaller range of positions is at rest, and only its gear deflects
 _AT_LIMIT = 1e-3  # relative distance from a given torque limit that counts as saturated
 _SLOW_SHARE = 0.01  # share of a joint's top speed
 _MIN_SAMPLES_AT_LIMIT = 10  # samples at the extreme value for it to be a limit
@@ -36,11 +36,6 @@ def encoder_count(q: Array) -> float:
     """Return an upper bound on one encoder count of a position (samples,): the tenth percentile of its changes."""
     steps = np.abs(np.diff(q))
     return float(quantile(steps[steps > 0.0], 0.1)) if np.any(steps > 0.0) else 0.0
-
-
-def true_ranges(mask: Mask) -> Segments:
-    """Return the half-open row ranges (k, 2) in which a mask (samples,) is true."""
-    return np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0)).reshape(-1, 2)
 
 
 def equal_ranges(q: Array, least: int) -> Segments:
@@ -142,7 +137,7 @@ def at_limit(tau: Array, lower: Array, upper: Array, rows: int) -> Mask:
 
 def drop_saturated(keep: Mask, tau: Array, lower: Array, upper: Array, rows: int, margin: int, segments: Segments,
                    names: tuple[str, ...]) -> list[str]:
-    """Exclude saturated torques and `margin` rows around them from keep (samples, joints); return sentences."""
+    """Exclude saturated torques and `margin` rows around them from keep (samples, joints); return sentences on them."""
     steps = []
     hit = at_limit(tau, lower, upper, rows)
     for j in np.flatnonzero(np.any(hit, axis=0)):
@@ -167,9 +162,9 @@ def moving_speeds(dq: Array, keep: Mask) -> Array:
 
 
 def slow_speeds(dq: Array, keep: Mask, moving: Mask) -> Array:
-    """Return 1 % of the top speed of each moving joint (joints,), in four digits; zero for the others."""
-    top = np.array([np.max(np.abs(dq[keep[:, j], j]), initial=0.0) for j in range(dq.shape[1])])
-    return np.array([float(f"{x:.4g}") for x in np.where(moving, _SLOW_SHARE * top, 0.0)])
+    """Return 1 % of the top speed of each moving joint with kept rows (joints,), in four digits; zero for others."""
+    speeds = np.where(moving & keep.any(axis=0), moving_speeds(dq, keep), 0.0)
+    return np.array([float(f"{x:.4g}") for x in speeds])
 
 
 def drop_slow(keep: Mask, dq: Array, slow: Array, names: tuple[str, ...], all_joints: bool = False) -> list[str]:
