@@ -34,7 +34,7 @@ FARTHEST = 10.0
 
 @dataclass(frozen=True)
 class Violation:
-    """A violated condition of physical consistency. link: the body or parameter. amount: in the unit of the message."""
+    """A violated condition of physical consistency. link: body or parameter. amount: excess, in the message's unit."""
 
     link: str
     kind: ViolationKind
@@ -108,26 +108,26 @@ class Consistency:
 
     @cached_property
     def places(self) -> Ints:
-        """Indices of the ten parameters of all bodies as one array (bodies, 10)."""
+        """Indices (bodies, 10) of the ten inertial parameters of every body."""
         return np.array(list(self.bodies.values()), dtype=np.int64).reshape(-1, 10)
 
     @cached_property
     def basis(self) -> Array:
-        """Basis matrices (10, n, n): the matrix of a body is their sum weighted by its ten parameters."""
+        """Basis matrices (10, n, n): their sum, weighted by ten inertial parameters, is the matrix of a body."""
         return ten.pseudo_inertia(np.eye(10)) if self.form == "pseudo" else ten.spatial_inertia(np.eye(10))
 
     def matrices(self, theta: Array) -> Array:
-        """Return the matrix of every body (bodies, n, n) that must be positive definite."""
+        """Return the inertia matrices (bodies, n, n) at theta (parameters,), which must be positive definite."""
         tens = theta[self.places]
         return ten.pseudo_inertia(tens) if self.form == "pseudo" else ten.spatial_inertia(tens)
 
     def smallest_eigenvalue(self, theta: Array) -> float:
-        """Return the smallest eigenvalue over all bodies, kg or kg m^2; infinite for a model without bodies."""
+        """Return the smallest eigenvalue of all inertia matrices, kg or kg m^2; infinite without bodies."""
         return float(np.linalg.eigvalsh(self.matrices(theta)).min()) if self.bodies else np.inf
 
     @cached_property
     def blocks(self) -> tuple[ConeConstraint, ...]:
-        """All conditions as cone constraints; those of the bodies are first."""
+        """All conditions as cone constraints: first those of the bodies, last the limit of the total mass."""
         return tuple(self._blocks())
 
     def _blocks(self) -> Iterator[ConeConstraint]:
@@ -205,12 +205,11 @@ class Consistency:
 
     # -- a full parameter vector -------------------------------------------------------------------------
     def slack(self, theta: Array) -> float:
-        """Return the smallest distance of theta (parameters,) from the boundary of a constraint; negative outside the
-        set."""
+        """Return the smallest distance of theta (parameters,) from a constraint's boundary; negative outside."""
         return min((block.slack(theta) for block in self.blocks), default=np.inf)
 
     def violations(self, theta: Array, tolerance: float = 0.0) -> tuple[Violation, ...]:
-        """Return the conditions that theta (parameters,) violates by more than the tolerance, with link and kind."""
+        """Return the conditions that theta (parameters,) violates by more than the tolerance."""
         theta = self.parameters.vector(theta)
         return tuple(v for v in self._violations(theta) if v.amount > tolerance)
 
@@ -249,7 +248,7 @@ def _centre_block(body: str, columns: Ints, limit: CentreLimit) -> ConeConstrain
 
 def body_violations(link: str, numbers: Array, centre: CentreLimit | None = None, *,
                     triangle_too: bool = True) -> Iterator[Violation]:
-    """Yield violations by the ten parameters of one link: mass, inertia, triangle inequality, centre of mass."""
+    """Yield the conditions that a link's ten parameters violate: mass, inertia, triangle inequality, centre."""
     faults = list(ten.body_faults(link, numbers))
     # If the inertia is not positive definite, the triangle inequality gives no further information.
     definite = all(fault.kind != "not-positive-definite" for fault in faults)

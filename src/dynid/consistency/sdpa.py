@@ -56,7 +56,7 @@ def _arrow(matrix: Array, values: Array) -> tuple[int, bool, list[Entry]]:
 
 
 def _matrices(block: ConeConstraint, unit: Array) -> tuple[int, bool, list[Entry]]:
-    """Return one condition of the consistent set as a block of SDPA's form."""
+    """Return a condition of the consistent set as a block of SDPA: size, whether it is diagonal, and entries."""
     rows, offset = block.rows * unit[block.columns] * block.balance[:, None], block.offset * block.balance
     columns = [int(c) + 1 for c in block.columns]
     if block.cone in ("psd", "soc"):

@@ -34,8 +34,8 @@ BORDER_TOLERANCE = 1e-9  # relative to a row, or to the largest eigenvalue or sl
 
 @dataclass(frozen=True, eq=False)
 class _Conditions:
-    """Directions of constraints: rows (k, parameters) of length one, and their strengths (k,), the root of a weight
-    relative to the sum of squares; infinite for equalities."""
+    """Directions in parameter space that constraints restrict: unit vectors (k, parameters), and strengths (k,). A
+    strength is the root of a weight relative to the sum of squares; infinite for equalities."""
 
     rows: Array
     strength: Array
@@ -72,7 +72,7 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
 
 
 def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:
-    """Return the directions that the constraints of the consistent set restrict at theta, for a barrier weight."""
+    """Return the directions in parameter space that the constraints restrict at theta (parameters,)."""
     parts = [_constrained_directions(block, block.value(theta), weight) for block in consistency.blocks]
     rows = np.zeros((sum(len(strength) for _, strength in parts), len(theta)))
     at = 0
@@ -86,7 +86,7 @@ def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Condi
 
 
 def _constrained_directions(block: ConeConstraint, value: Array, weight: float) -> tuple[Array, Array]:
-    """Return the constrained directions of a cone constraint as rows (k, columns), and their strengths (k,)."""
+    """Return the directions that one cone constraint restricts as rows (k, columns), and their strengths (k,)."""
     if block.cone == "psd":
         values, vectors = np.linalg.eigh(smat(value * block.balance))
         a, b = triangle(len(values))

@@ -43,7 +43,7 @@ class Coupling:
         return f"Iam{self.b + 1}", f"Fvm{self.b + 1}", f"{'Fcm' if self.ratio > 0 else 'Fcn'}{self.b + 1}"
 
     def table(self, joints: Sequence[str], sign: Sign) -> dict[str, Any]:
-        """Return the coupling as a table of a run file. joints: all names. sign: smoothed, one width per joint."""
+        """Return the coupling as a table of a run file. joints: names of all joints. sign: smoothed sign function."""
         return {"kind": CoupledWrist.kind, "joints": [joints[self.a], joints[self.b]], "ratio": self.ratio,
                 "sign": {"kind": sign.kind, "width": _narrower(sign, self.a, self.b).one_width}}
 
@@ -69,7 +69,7 @@ class NeighbourCouplings:
 
     @staticmethod
     def beside(model: Model, sign: Sign) -> NeighbourCouplings:
-        """Return the coupling columns of the joints whose motors are not yet described by a term of the model."""
+        """Return the coupling columns for joints whose motors are not yet described by a term of the model."""
         known: set[int] = set()
         for term in model.terms:
             if isinstance(term, CoupledWrist):
@@ -127,7 +127,7 @@ def choose_couplings(candidates: Sequence[Coupling], losses: Callable[[Sequence[
 
 
 def _gain(one: Coupling, before: Array, after: Array, exact: Array, tried: int) -> float:
-    """Return the mean reduction of the logarithmic squared error of both joints; zero if it is not significant."""
+    """Return the mean decrease of the log squared error of both joints by a coupling; zero if not significant."""
     own = [one.a, one.b]
     gains = np.log(before[:, own].sum(axis=1) + exact[own].sum()) - np.log(after[:, own].sum(axis=1) + exact[own].sum())
     n = len(gains)

@@ -147,7 +147,7 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
 def prepare_dataset(model: LinearModel, dataset: Dataset, preparation: Preparation | None = None, *,
                     known: KnownValues | None = None, progress: ProgressCallback = silent
                     ) -> tuple[Dataset, CutoffChoice | None]:
-    """Return a dataset with its logs prepared for a model, and the choice of the cut-off; None if it is given."""
+    """Return a dataset with logs prepared for a model, and the choice of the cut-off; None for a given cut-off."""
     chosen = (preparation or Preparation()).keeping_slow(complete(model).slow_joints, model.dof)
     if not chosen.chooses_cutoff:
         return dataset.prepared(chosen, progress=progress), None
@@ -203,21 +203,20 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
 
 
 def _left_out(fold: Regression, reference: Regression, blocks: Sequence[int]) -> Array:
-    """Return the squared errors (blocks, dof) on each block of `judge`, predicted from `fold` without it."""
+    """Return squared errors (blocks, dof) on the blocks of `reference`, by least squares on `fold` without each."""
     others = fold.stack_without_each(joint_weights(fold))
     return np.array([reference.only(b).misfits(solve(fold, others[b]).beta) for b in blocks])
 
 
 def _excess(losses: Array) -> tuple[int, Array, Array]:
-    """Return the best cut-off, and the mean excess loss of each (k,) over it with its standard error (k,)."""
+    """Return the index of the best cut-off, and the mean excess loss (k,) of each with its standard error (k,)."""
     best = int(np.argmin(losses.mean(axis=1)))
     differences = losses - losses[best]
     return best, differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
 
 
 def _alike(losses: Array) -> Bools:
-    """Return the candidates (k,) that are considered equal, including all between the lowest and the highest of them.
-    """
+    """Return the mask (k,) of cut-offs considered equal, including all between the lowest and highest of them."""
     _, excess, error = _excess(losses)
     near = np.flatnonzero(excess <= np.maximum(error, np.log1p(EQUIVALENT_EXCESS)))
     found = np.zeros(len(losses), dtype=bool)

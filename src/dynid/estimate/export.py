@@ -38,7 +38,7 @@ def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None =
 def urdf_bytes(robot: Robot, inertias: Array, values: Mapping[str, float], fields: JointFields,
                source: str | Path | None = None, *, unchecked: bool = False,
                add_note: Callable[[str], object] = lambda note: None) -> bytes:
-    """Return the robot's URDF, or another one of the same robot, with inertias (dof, 10) and joint values in place.
+    """Return the robot's URDF, or another URDF of the same robot, with inertias (dof, 10) and joint values replaced.
 
     Raises:
         RobotError: if the robot has no URDF and cannot be described by one.
@@ -72,7 +72,7 @@ def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = Fal
 
 
 def robot_inertias(estimate: Estimate, with_payload: bool, add_note: Callable[[str], object]) -> tuple[Model, Array]:
-    """Return the model and ten inertial parameters of every body (dof, 10), bodies on mimic joints last."""
+    """Return the model and the ten inertial parameters of every body (dof, 10); bodies on mimic joints are last."""
     model, theta = required_robot_model(estimate.model, "a robot file"), estimate.theta
     if theta is None:
         raise NotPossibleError(f"method '{estimate.method}' gives base parameters only, and a robot file needs all of "
@@ -88,7 +88,7 @@ def robot_inertias(estimate: Estimate, with_payload: bool, add_note: Callable[[s
 
 def body_inertias(model: Model, theta: Array, with_payload: bool = False,
                   add_note: Callable[[str], object] = lambda note: None) -> Array:
-    """Return the ten parameters of every body (dof, 10) of a full vector, optionally with its payload."""
+    """Return the ten inertial parameters of every body (dof, 10) from parameters theta, optionally with payload."""
     robot, places, follows = model.robot, model.parameters.bodies, model.robot.followers
     missing = [body.name for body in robot.bodies if body.name not in places and not body.virtual]
     if missing:
@@ -109,7 +109,7 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
 
 def _values(estimate: Estimate, model: Model, fields: JointFields, file: str,
             add_note: Callable[[str], object]) -> dict[str, float]:
-    """Return the parameters that a robot file can store, by name, and report those that it cannot store."""
+    """Return the parameters that a robot file can store, by name, and add a note on those that it cannot store."""
     theta = dict(zip(model.parameters.names, estimate.full, strict=True))
     left = [one.name for one in model.parameters
             if one.body is None and one.name not in fields and theta[one.name] != 0]

@@ -40,7 +40,7 @@ class FrictionPenalty:
 
 
 def friction_penalty(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array]) -> FrictionPenalty:
-    """Return the regularisation for equations in units of independent noise; bodies: nominal pseudo-inertias.
+    """Return the regularisation of friction for equations of unit noise; bodies: nominal pseudo-inertias by name.
 
     The mean square error of friction of one symbol is v scale^2, with v from the score of the nominal values
     (`nominal_errors`), which minimises the mean square error of the estimate. Nominal friction is often unrealistic:
@@ -90,8 +90,8 @@ def _regularised_friction(problem: Problem) -> Bools:
 
 def _nominal_and_scale(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array], to_zero: tuple[str, ...]
                        ) -> tuple[Array, Array]:
-    """Return nominal values (parameters,) and scales (parameters,). Nominal values are zero except for bodies and
-    regularised friction. The scale is the value itself, or the value that alone would explain the torques."""
+    """Return nominal values (parameters,), zero except for bodies and regularised friction, and scales (parameters,). A
+    scale is the nominal value, or the value that alone would explain the torques."""
     parameters, size = problem.base.parameters, np.linalg.norm(stacked.r @ problem.base.matrix, axis=0)
     given = [item.nominal or 0.0 for item in parameters] if problem.nominal is None else problem.nominal
     nominal = np.array([value if own and item.symbol not in to_zero else 0.0 for item, value, own

@@ -100,7 +100,7 @@ class Gaussian:
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """One interval between rows: the torque (dof,) during `period` seconds, and the position (dof,) at its end."""
+    """One sampling interval: torque (dof,) during `period` seconds, and measured position (dof,) at its end."""
 
     torque: Array
     position: Array
@@ -119,9 +119,8 @@ class Dynamics:
         self.sign_width = _SMOOTH_SIGN * np.maximum(top_speed, 1e-6)
 
     def regressors(self, q: Array, dq: Array) -> tuple[Array, Array]:
-        """Return regressors without acceleration (points, n, columns), and the addition of a unit acceleration of joint
-        k (points, k, n, columns). The columns are the base parameters and, if parameters are known, their torque
-        (`with_known`).
+        """Return regressors (points, n, columns) without acceleration, and those of unit accelerations of each joint k
+        (points, k, n, columns). Columns are base parameters and, if parameters are known, their torque (`with_known`).
 
         The former are averaged over slightly lower and higher velocities, since a filter needs continuous friction.
         """
@@ -213,8 +212,7 @@ def _process_noise(states: int, speed: Array, h: float) -> Array:
 
 
 def _measure(state: Gaussian, position: Array, noise: FilterNoise) -> tuple[Gaussian, Array]:
-    """Update with measured positions (dof,) by one triangular factor of [[R 0], [H S S]]; also return the normalised
-    innovation (dof,)."""
+    """Return the state after an update with positions (dof,) by a triangular factor, and the whitened innovation."""
     n, m = len(position), len(state.mean)
     array = np.zeros((n + m, n + m))
     array[:n, :n] = np.diag(noise.position)
@@ -259,9 +257,8 @@ class Filter:
                         iterations=tuple(steps))
 
     def _kept(self, trail: Sequence[Gaussian], end: Gaussian, power: float, before: int) -> list[Iteration]:
-        """Return the record of a pass through the logs: parameter values at some times, and the final simulated motion
-        under the measured torques.
-        power: power of the innovations, which scales the standard errors. before: number of earlier passes."""
+        """Return the record of one pass through the logs: parameters at some times, and the final simulated motion
+        under the measured torques. power: innovation power, which scales standard errors. before: earlier passes."""
         found = []
         for k, one in enumerate([*trail, end], start=1):
             std = np.sqrt(power * np.sum(one.factor ** 2, axis=1))
@@ -270,8 +267,7 @@ class Filter:
         return [*found[:-1], replace(found[-1], motion=motion_under_torques(self.problem, self.parts, end.mean))]
 
     def _once(self, state: Gaussian) -> tuple[Gaussian, float, list[Gaussian]]:
-        """Return base parameters after all logs, the largest low-frequency power of an innovation, and intermediate
-        parameters."""
+        """Return base parameters after all logs, the largest low-frequency innovation power, and stored states."""
         power, trail, every = 0.0, list[Gaussian](), max(sum(map(len, self.parts)) // _STORED_MOMENTS, 1)
         for part in self.parts:
             noise = _noise(self.problem, part, state.mean, self.options)
@@ -283,8 +279,7 @@ class Filter:
 
     def _segment(self, part: Samples, rows: range, parameters: Gaussian, noise: FilterNoise, every: int
                  ) -> tuple[Gaussian, Array, list[Gaussian]]:
-        """Return base parameters after one segment, the whitened innovations (rows, dof), and the parameters every
-        `every` rows."""
+        """Return parameters after one segment, whitened innovations (rows, dof), and those every `every` rows."""
         n, first, last = self.dynamics.dof, rows.start, rows.stop
         size = 2 * n + len(parameters.mean)
         factor = np.zeros((size, size))
@@ -319,7 +314,7 @@ class Filter:
 
 
 def _estimate(problem: Problem, name: str, step: Step, options: FilterOptions) -> Estimate:
-    """Return the estimate of a filter; one that diverges is run again with a smaller initial standard deviation."""
+    """Return the estimate of a Kalman filter; if it diverges, with a smaller initial standard deviation."""
     parts = problem.as_logged()
     if options.passes < 1 or not options.start_std > 0:
         raise ModelError(f"method '{name}' needs at least one pass and a start_std above zero",
@@ -348,8 +343,8 @@ def _slow_power(innovation: Array) -> float:
 
 
 def _noise(problem: Problem, part: Samples, beta: Array, options: FilterOptions) -> FilterNoise:
-    """Return the given noise. By default, that of the positions follows from their third differences, and that of the
-    torques from the residuals of the initial parameters beta."""
+    """Return the noise of the filter: given values, or, for positions, from their third differences, and, for torques,
+    from the residuals of the initial parameters beta (base,)."""
     third = np.diff(part.q, n=3, axis=0)
     rough = np.sqrt(np.mean(third ** 2, axis=0) / 20.0)  # white noise has twenty times its power in third differences
     rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)

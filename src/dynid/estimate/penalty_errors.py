@@ -32,7 +32,7 @@ def at_most_the_difference(by_penalty: Array, by_noise: Array, without: Array, d
 
 def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Array | None,
                          score_covariance: Array) -> Array:
-    """Return the squared error (base, base) by the ridge penalties of terms, as noise of the equations.
+    """Return the squared error of the estimate by ridge penalties, expressed as noise of the equations (base, base).
 
     The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset, the
     error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. The penalty

@@ -260,8 +260,7 @@ def _lowest(depths: Array) -> Ints:
 
 
 def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Array:
-    """Return the residual sum of squares of a joint's torque for each row of places (choices, columns) together with
-    its fixed columns."""
+    """Return a joint's residual sum of squares with its fixed columns and each row of places (choices, columns)."""
     factor = regression.factors[joint]
     first = int(np.searchsorted(factor.columns, fixed))
     # Rows below the fixed columns are independent of these columns.

@@ -73,7 +73,7 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
 
 
 def _uncertainty(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Uncertainty:
-    """Return the uncertainty of a saved estimate; files of earlier versions have its facts among the diagnostics."""
+    """Return the uncertainty of a saved estimate; earlier versions of files have its facts in the diagnostics."""
     own = facts["uncertainty"]
     if isinstance(own, str):
         moved = {name: facts["diagnostics"].pop(name) for name in EARLIER_FACTS if name in facts["diagnostics"]}
@@ -118,9 +118,8 @@ def _plain(value: Any) -> Any:
 
 
 def packed(iterations: Sequence[Iteration]) -> dict[str, Any]:
-    """Return the iterations of a method as arrays by name, for a file: scalars (steps, 4), values and standard errors
-    (steps, base), torque errors (steps, dof), and simulated motions with their errors (motions, 7, dof). Unknown values
-    are nan."""
+    """Return the iterations of a method as arrays for a file: scalars (steps, 4), values and standard errors (steps,
+    base), torque errors (steps, dof), motions and their errors (motions, 7, dof). Unknown values are nan."""
     if not iterations:
         return {}
     base, moving = len(iterations[0].values), [(k, one.motion) for k, one in enumerate(iterations) if one.motion]
@@ -141,7 +140,7 @@ def packed(iterations: Sequence[Iteration]) -> dict[str, Any]:
 
 
 def unpacked(arrays: Mapping[str, Any]) -> tuple[Iteration, ...]:
-    """Return the iterations from the arrays of `packed`; none if there are none."""
+    """Return the iterations of a method from the arrays of `packed`; empty if the file has none."""
     if "iteration_values" not in arrays:
         return ()
     motions: dict[int, StepMotion] = {}

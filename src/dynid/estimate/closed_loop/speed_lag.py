@@ -41,8 +41,8 @@ def law_of_log(controller: Controller, recording: Recording) -> tuple[ControlLaw
 
 def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, Recording]]
                    ) -> tuple[ControlLaw, tuple[Note, ...]]:
-    """Return the law with the estimated velocity delay in sampling periods, and notes. A given delay is kept. No delay
-    is estimated for a law with integral action."""
+    """Return the control law with the velocity delay estimated from logs, in sampling periods, and notes. A given delay
+    is not changed. No delay is estimated for a law with integral action."""
     if law.speed_lag or np.any(gains.ki != 0.0) or any(len(reference) < MIN_TICKS_FOR_LAG for reference, _ in logs):
         return law, ()
     lags = [lag for reference, recording in logs for lag in joint_lags(gains, reference, recording)]
@@ -73,8 +73,8 @@ def joint_lags(gains: Law, reference: Reference, recording: Recording) -> list[f
 
 
 def _lag(v: Array, dq: Array, ddq: Array) -> float | None:
-    """Return the delay of a controller's velocity v, s, by the fit v = gain dq - delay ddq. It is None if the fit is
-    poor or the gain is not 1."""
+    """Return the delay (s) of the velocity v that a controller used, by the fit v = gain dq - delay ddq. It is None if
+    the fit is poor or the gain is not 1."""
     x = np.column_stack([dq, -ddq])
     (gain, lag), *_ = np.linalg.lstsq(x, v, rcond=None)
     miss = float(np.linalg.norm(v - x @ [gain, lag])) / max(float(np.linalg.norm(v)), 1e-300)

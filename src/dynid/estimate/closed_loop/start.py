@@ -21,7 +21,7 @@ from dynid.simulation import Controller, joint_inertia, simulate
 
 
 def first_run(problem: Problem, loop: Loop, start: str) -> SimulatedRun:
-    """Return the simulations with the initial model, from which the first iteration starts."""
+    """Return the simulated closed loops of the initial model, from which the first iteration starts."""
     if start == "regular":
         return run_unit_inertias(loop)
     if start == "regular-links":
@@ -92,7 +92,7 @@ def regular_parameters(model: LinearModel) -> Array | None:
 
 @dataclass(frozen=True)
 class UnitInertias:
-    """Model of uncoupled joints with unit inertia: the regular start of a model without a robot."""
+    """Model of uncoupled joints with unit inertia: the regular start for a model that has no robot."""
 
     dof: int
 
@@ -134,5 +134,5 @@ class LoopOptions:
     transient: float | None = field(default=None, kw_only=True)
 
     def dropped(self, settling: float) -> float:
-        """Return the time dropped at the start of each log, s, for a loop with this settling time, s."""
+        """Return the time (s) to drop at the start of each log, for a loop with the given settling time (s)."""
         return settling if self.transient is None else self.transient

@@ -22,15 +22,15 @@ from dynid.regression import BaseParameters
 
 @dataclass(frozen=True)
 class Forgetting:
-    """Base class of the forms of forgetting. name: its name in options. scalar: whether all information decreases by
-    one known factor per sample. steady: whether the plan is the same for all samples."""
+    """Base class of the forms of forgetting in recursive least squares. name: its name in options. scalar: whether all
+    information decreases by one known factor per sample. steady: whether the plan is equal for all samples."""
 
     name: ClassVar[str]
     scalar: ClassVar[bool] = True
     steady: ClassVar[bool] = True
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
-        """Return the kernel's mode and factors for samples `done` to done + samples; default: no forgetting."""
+        """Return mode and factors of the kernel for samples `done` to done + samples; default: no forgetting."""
         return NONE, np.ones(samples)
 
 
@@ -249,7 +249,7 @@ def parse_forgetting(given: Forgetting | str | float | None) -> Forgetting:
 
 
 def to_table(rule: Forgetting) -> dict[str, Any]:
-    """Return plain data from which `from_table` makes the same form of forgetting."""
+    """Return a form of forgetting as plain data, from which `from_table` restores it."""
     options = {one.name: getattr(rule, one.name) for one in fields(_FORGETTING_BY_NAME[rule.name])}
     return {"name": rule.name, **options}
 
