@@ -103,12 +103,9 @@ class Barrier:
     def planes(self) -> tuple[Array, Array]:
         """All linear conditions of the set as matrix (k, parameters) and offset (k,) of matrix theta + offset >= 0."""
         linear = [block for block in self.consistency.blocks if block.cone == "nonnegative"]
-        rows = np.zeros((sum(len(block.offset) for block in linear), len(self.consistency.parameters)))
-        at = 0
-        for block in linear:
-            rows[at:at + len(block.offset), block.columns] = block.rows
-            at += len(block.offset)
-        return rows, np.concatenate([block.offset for block in linear]) if linear else np.empty(0)
+        width = len(self.consistency.parameters)
+        return (np.vstack([np.zeros((0, width)), *(block.wide(width) for block in linear)]),
+                np.concatenate([np.zeros(0), *(block.offset for block in linear)]))
 
     def value(self, theta: Array) -> float:
         """Return the value of the barrier at theta (parameters,); infinite outside the consistent set."""

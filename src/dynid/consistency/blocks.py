@@ -36,7 +36,7 @@ def smat(vector: Array) -> Array:
 
 
 def arrow(vector: Array) -> Array:
-    """Return the matrix t I with u in its first row and column; it is positive semidefinite iff |u| <= t."""
+    """Return t I with u in its first row and column, for a vector (t, u): positive semidefinite if |u| <= t."""
     matrix = vector[0] * np.eye(len(vector))
     matrix[0, 1:] = matrix[1:, 0] = vector[1:]
     return matrix
@@ -84,6 +84,12 @@ class ConeConstraint:
         The distance is the smallest eigenvalue, the smallest entry, t - |u|, or minus the largest error of an equality.
         """
         return slack(self.cone, self.value(theta))
+
+    def wide(self, width: int) -> Array:
+        """Return F (m, width) with a column for each of `width` parameters, zero for those not in the constraint."""
+        matrix = np.zeros((len(self.offset), width))
+        matrix[:, self.columns] = self.rows
+        return matrix
 
     @property
     def unit(self) -> Array:

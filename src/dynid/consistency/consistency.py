@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.consistency.blocks import ConeConstraint, Kind, svec, triangle
+from dynid.consistency.blocks import Cone, ConeConstraint, Kind, svec, triangle
 from dynid.consistency.limits import Box, CentreLimit, Ellipsoid, MassLimit
 from dynid.errors import ModelError
 from dynid.model import Parameters
@@ -148,17 +148,17 @@ class Consistency:
                     f"{item.name} of '{item.part}' not negative", "positive", "nonnegative", np.array([k]),
                     np.ones((1, 1)), np.zeros(1), np.ones(1))
         for name, value in self.known.items():
-            item = self.parameters.items[self.parameters.index(name)]
-            yield ConeConstraint(f"{name} of '{item.part}' = {value:g} {item.unit}", "known", "zero",
-                        np.array([self.parameters.index(name)]), np.ones((1, 1)), np.array([-value]),
-                        np.array([1.0 / max(1.0, abs(value))]), item.part)
+            place = self.parameters.index(name)
+            item = self.parameters.items[place]
+            yield ConeConstraint(f"{name} of '{item.part}' = {value:g} {item.unit}", "known", "zero", np.array([place]),
+                                 np.ones((1, 1)), np.array([-value]), np.array([1.0 / max(1.0, abs(value))]), item.part)
         for name, high in self.largest.items():
             place = self.parameters.index(name)
             item = self.parameters.items[place]
             sides = [[-1.0]] if item.positive else [[-1.0], [1.0]]
             yield ConeConstraint(f"{name} of '{item.part}' within {high:.4g} {item.unit}", "torque", "nonnegative",
-                        np.array([place]), np.array(sides), np.full(len(sides), high),
-                        np.full(len(sides), 1.0 / max(1.0, high)))
+                                 np.array([place]), np.array(sides), np.full(len(sides), high),
+                                 np.full(len(sides), 1.0 / max(1.0, high)))
         for name, rows in self.dissipating.items():
             own = np.flatnonzero(np.any(rows != 0.0, axis=0))
             yield ConeConstraint(
@@ -168,8 +168,8 @@ class Consistency:
             coefficients = parsed(text, self.parameters)
             columns = np.flatnonzero(coefficients)
             yield ConeConstraint(f"{text} between {low:g} and {high:g}", "interval", "nonnegative", columns,
-                        np.array([coefficients[columns], -coefficients[columns]]), np.array([-low, high]),
-                        np.full(2, 1.0 / max(high - low, 1e-6)))
+                                 np.array([coefficients[columns], -coefficients[columns]]), np.array([-low, high]),
+                                 np.full(2, 1.0 / max(high - low, 1e-6)))
         for body, limit in self.centres.items():
             yield _centre_block(body, self.bodies[body][6:], limit)
         for mass in self.masses:
@@ -180,21 +180,20 @@ class Consistency:
     def _mass_blocks(self, limit: MassLimit) -> Iterator[ConeConstraint]:
         columns = np.array([self.bodies[body][9] for body in limit.bodies or self.bodies], dtype=np.int64)
         body = limit.bodies[0] if len(limit.bodies) == 1 else None
-        one = np.ones((1, len(columns)))
         balance = np.array([1.0 / max(1.0, abs(limit.low or 0.0), abs(limit.high or 0.0))])
-        if limit.equal:
-            yield ConeConstraint(
-                limit.text, "mass", "zero", columns, one, np.array([-float(limit.low or 0.0)]), balance, body
-            )
+
+        def constraint(text: str, cone: Cone, sign: float, value: float) -> ConeConstraint:
+            """Return the constraint that sign * (total mass - value) lies in a cone."""
+            return ConeConstraint(text, "mass", cone, columns, np.full((1, len(columns)), sign),
+                                  np.array([-sign * value]), balance, body)
+
+        if limit.low is not None and limit.equal:
+            yield constraint(limit.text, "zero", 1.0, limit.low)
             return
         if limit.low is not None:
-            yield ConeConstraint(
-                MassLimit(low=limit.low, bodies=limit.bodies).text, "mass", "nonnegative", columns, one,
-                np.array([-limit.low]), balance, body)
+            yield constraint(MassLimit(limit.low, None, limit.bodies).text, "nonnegative", 1.0, limit.low)
         if limit.high is not None:
-            yield ConeConstraint(
-                MassLimit(high=limit.high, bodies=limit.bodies).text, "mass", "nonnegative", columns, -one,
-                np.array([limit.high]), balance, body)
+            yield constraint(MassLimit(None, limit.high, limit.bodies).text, "nonnegative", -1.0, limit.high)
 
     def with_known(self, theta: Array) -> Array:
         """Return the parameters (parameters,) with known values set exactly, which solvers do not ensure."""

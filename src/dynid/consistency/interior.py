@@ -55,18 +55,15 @@ def _interior_point(consistency: Consistency) -> Array:
     target = np.zeros((1, width + 1))
     target[0, width] = 1.0
     solution = solve_program(blocks, target, np.ones(1), np.append(scales(consistency), 1.0))
+    names = "; ".join(contradicting(consistency, solution))
     if solution.impossible or (solution.solved and solution.theta[width] < -_NO_ROOM):
-        names = contradicting(consistency, solution)
-        raise NotPossibleError("no robot satisfies all of these conditions together, so loosen one: "
-                               f"{'; '.join(names)}",
+        raise NotPossibleError(f"no robot satisfies all of these conditions together, so loosen one: {names}",
                                code="conditions-contradict")
     if not solution.solved:
         raise NotPossibleError("the conditions could not be checked against each other (solver status: "
                                f"{solution.status}); check for limits in units other than kilograms and metres")
     if solution.theta[width] < _NO_ROOM:
-        names = contradicting(consistency, solution)
-        raise NotPossibleError("only single parameter values satisfy these conditions together; loosen one: "
-                               f"{'; '.join(names)}",
+        raise NotPossibleError(f"only single parameter values satisfy these conditions together; loosen one: {names}",
                                code="conditions-without-interior")
     return solution.theta[:width]
 

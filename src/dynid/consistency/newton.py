@@ -130,7 +130,7 @@ class _Conditions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Multipliers:
-    """Multipliers S (b, n, n) of groups of matrices and z (k,) of planes; P S = w I and s z = w' at the minimum."""
+    """Multipliers of a barrier: S (b, n, n) of matrices, z (k,) of planes; P S = w I and s z = w' at the minimum."""
 
     barrier: Barrier
     matrices: tuple[Array, ...]
@@ -213,10 +213,7 @@ def free_moves(consistency: Consistency) -> Array | None:
     equalities = [block for block in consistency.blocks if block.cone == "zero"]
     if not equalities:
         return None
-    rows = np.zeros((len(equalities), len(consistency.parameters)))
-    for k, block in enumerate(equalities):
-        rows[k, block.columns] = block.rows[0]
-    return np.asarray(null_space(rows))
+    return null_space(np.vstack([block.wide(len(consistency.parameters)) for block in equalities]))
 
 
 def _step(hessian: Array, gradient: Array, free: Array | None) -> Array:

@@ -54,7 +54,7 @@ class Nominal:
 def nominal_model(consistency: Consistency, values: Array | None = None) -> Nominal:
     """Return the nominal model from the nominal values of the robot file, or from given values (parameters,)."""
     if consistency.form != "pseudo":
-        raise ModelError("a nominal model is compared by 4 x 4 pseudo-inertias; use form 'pseudo'")
+        raise ModelError("regularisation toward a nominal model uses 4 x 4 pseudo-inertias; use form = 'pseudo'")
     items = consistency.parameters.items
     given = np.array([np.nan if item.nominal is None else item.nominal for item in items]) if values is None else values
     theta = np.zeros(len(items))

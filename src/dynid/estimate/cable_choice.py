@@ -86,7 +86,7 @@ def revisiting_joints(logs: Sequence[Samples], blocks: int) -> tuple[int, ...]:
 
 def _explained(problem: Problem, free: Estimate, with_cables: Callable[[], Problem],
                joints: Sequence[int]) -> CableFit | None:
-    """Return the fit with position-dependent torques; None if these torques do not explain the contradiction."""
+    """Return the fit with position-dependent torques; None if these do not make data and constraints agree."""
     try:
         richer = with_cables()
         consistent = identify(richer, method=CONSISTENT)

@@ -59,8 +59,7 @@ class MethodCandidate:
         """Return the object as plain data for JSON; None for unknown values."""
         seen = self.left_out
         return {"method": self.method, "error": None if seen is None else seen.mean,
-                "spread": None if seen is None else seen.spread,
-                "errors": None if seen is None else plain(seen.errors),
+                "spread": None if seen is None else seen.spread, "errors": None if seen is None else plain(seen.errors),
                 "compared_errors": plain(self.compared_errors),
                 "excess_error": None if seen is None else self.excess_error,
                 "excess_std": None if seen is None else self.excess_std,
@@ -78,13 +77,13 @@ class Choice:
     def estimate_among(self, fits: Mapping[str, Estimate]) -> Estimate:
         """Return the estimate of the chosen method, with this choice in its diagnostics."""
         best = fits[self.method]
-        seen = next(one.left_out for one in self.candidates if one.method == self.method)
+        seen = next(candidate.left_out for candidate in self.candidates if candidate.method == self.method)
         return replace(best, diagnostics=best.diagnostics.with_facts({"choice": self.to_dict()}), left_out=seen)
 
     @output_fields(method=str, reason=str, candidates=list[MethodCandidate])
     def to_dict(self) -> dict[str, Any]:
         """Return the object as plain data for JSON."""
-        return {"method": self.method, "reason": self.reason, "candidates": [one.to_dict() for one in self.candidates]}
+        return {"method": self.method, "reason": self.reason, "candidates": plain(self.candidates)}
 
 
 @method(AUTO, "the method with the best cross-validation error", needs={"blocks"}, gives={"theta"})
@@ -173,8 +172,7 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
                 failed[name] = f"without one of the blocks of time {error}"
     if not seen:
         first = preferred(fits)
-        only = len(fits) == 1
-        if only:
+        if len(fits) == 1:
             reason = "no other method gave an estimate" if failed else "there is no other method for this model"
         else:
             reason = "there are too few blocks of time for cross-validation" + (
@@ -207,15 +205,14 @@ def preferred(names: Sequence[str] | Mapping[str, Any]) -> str:
     return min(names, key=lambda name: PREFERENCE.index(name) if name in PREFERENCE else len(PREFERENCE))
 
 
-def compare_left_out(
-    seen: Mapping[str, BlockCrossValidation], compared_errors: Mapping[str, Array]
-) -> dict[str, MethodCandidate]:
+def compare_left_out(seen: Mapping[str, BlockCrossValidation], compared_errors: Mapping[str, Array]
+                     ) -> dict[str, MethodCandidate]:
     """Return each method with its excess error over the best method. Cross-validation errors (blocks,) are compared
     block by block with those of the method with the smallest geometric mean."""
     losses = {name: _logarithms(errors) for name, errors in compared_errors.items()}
     best = min(losses.values(), key=np.nanmean)
-    return {name: MethodCandidate(name, one, compared_errors[name], *_excess_error(losses[name] - best))
-            for name, one in seen.items()}
+    return {name: MethodCandidate(name, validation, compared_errors[name], *_excess_error(losses[name] - best))
+            for name, validation in seen.items()}
 
 
 def _logarithms(errors: Array) -> Array:

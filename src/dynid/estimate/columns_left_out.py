@@ -15,10 +15,10 @@ from dynid.recording import Samples
 from dynid.regression import Block, Regression
 from dynid.regression.factor import Factor, triangular
 
-_RIDGE_TRACE = 1e-14  # relative to a column's squared norm
+_RIDGE_TRACE = 1e-14  # smallest ridge penalty, relative to a column's squared norm
 EXACT_SHARE = 1e-8  # of a joint's squared torques: smaller errors are rounding errors
 MAX_STRETCHES_OF_A_BLOCK = 8  # intervals of time per block
-MIN_ROWS_OF_A_STRETCH = 10  # filtered rows have correlated noise
+MIN_ROWS_OF_A_STRETCH = 10  # smallest number of rows per interval, since filtered rows have correlated noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +56,10 @@ class ColumnsLeftOut:
             if not regression.blocks[k].rows:
                 continue
             stacked = others.stack(weights, prior=False)
-            tests = []
-            for weight, factor in zip(weights, regression.blocks[k].factors, strict=True):
-                tests.append((weight * factor.r[:, :-1] @ mixing[factor.columns], weight * factor.r[:, -1]))
+            tests = tuple((weight * factor.r[:, :-1] @ mixing[factor.columns], weight * factor.r[:, -1])
+                          for weight, factor in zip(weights, regression.blocks[k].factors, strict=True))
             r = stacked.r @ mixing
-            found.append(Columns(r, stacked.rho, tuple(tests), np.sum(r ** 2, axis=0)))
+            found.append(Columns(r, stacked.rho, tests, np.sum(r ** 2, axis=0)))
         return ColumnsLeftOut(tuple(found), low, high, ridge)
 
     def fits(self, used: Bools) -> list[Array]:
@@ -69,15 +68,15 @@ class ColumnsLeftOut:
         for block in self.blocks:
             own = np.flatnonzero(used & (block.squares > 0))
             values = np.zeros(len(used))
-            values[own] = _solved(*self._ridged(block, own), self.low[own], self.high[own])
+            values[own] = _solved(*self.ridged(block, own, block.r[:, own], block.rho), self.low[own], self.high[own])
             found.append(values)
         return found
 
-    def _ridged(self, block: Columns, own: Ints) -> tuple[Array, Array]:
-        """Return the equations of selected columns, extended by their ridge penalties; columns without a penalty get a
-        minimal one, since the data may not determine them."""
+    def ridged(self, block: Columns, own: Ints, r: Array, rho: Array) -> tuple[Array, Array]:
+        """Return equations r x = rho in the columns `own` of a block, extended by ridge penalties. Columns without a
+        penalty get a minimal one, since the data may not determine them."""
         penalty = np.sqrt(np.maximum(self.ridge[own], _RIDGE_TRACE) * block.squares[own])
-        return np.vstack([block.r[:, own], np.diag(penalty)]), np.concatenate([block.rho, np.zeros(len(penalty))])
+        return np.vstack([r, np.diag(penalty)]), np.concatenate([rho, np.zeros(len(penalty))])
 
     def losses(self, fits: Sequence[Array]) -> Array:
         """Return the weighted squared torque errors (blocks, joints) of fits on the blocks that they exclude."""
@@ -95,7 +94,7 @@ class ColumnsLeftOut:
         at_bound = others & ((values <= self.low) | (values >= self.high))
         others &= ~at_bound & (block.squares > 0)
         rest = np.flatnonzero(others)
-        tall, right = self._ridged(block, rest)
+        tall, right = self.ridged(block, rest, block.r[:, rest], block.rho)
         mine = np.zeros((len(tall), len(own)))
         mine[:len(block.r)] = block.r[:, own]
         right[:len(block.rho)] -= block.r[:, at_bound] @ values[at_bound]
@@ -139,10 +138,8 @@ class Reduced:
         """Return the weighted squared errors (joints,) on the excluded block, with the chosen columns of `own`."""
         used = np.flatnonzero(chosen & (self.block.squares[self.own] > 0))
         columns = self.own[used]
-        penalty = np.sqrt(np.maximum(self.whole.ridge[columns], _RIDGE_TRACE) * self.block.squares[columns])
-        tall = np.vstack([self.inner[:, used], np.diag(penalty)])
-        right = np.concatenate([self.right, np.zeros(len(penalty))])
-        x = _solved(tall, right, self.whole.low[columns], self.whole.high[columns])
+        equations = self.whole.ridged(self.block, columns, self.inner[:, used], self.right)
+        x = _solved(*equations, self.whole.low[columns], self.whole.high[columns])
         rows = np.cumsum([0, *(len(target) for _, target in self.block.tests)])[:-1]
         return np.asarray(np.add.reduceat((self.errors[:, -1] - self.errors[:, used] @ x) ** 2, rows))
 
@@ -183,7 +180,7 @@ def intervals_per_block(logs: Sequence[Samples], count: int) -> int:
 
 
 def dealt(regression: Regression, count: int) -> Regression:
-    """Return the same data divided into `count` blocks, each made of interleaved intervals of time.
+    """Return a regression divided into `count` blocks, each made of interleaved intervals of time.
 
     With interleaved blocks, the data without one block still excite every parameter.
     """
@@ -194,8 +191,9 @@ def dealt(regression: Regression, count: int) -> Regression:
 def _together(blocks: Sequence[Block]) -> Block:
     """Return several blocks of time as one block, with one triangular factor for each joint."""
     return Block(tuple(span for block in blocks for span in block.spans), tuple(
-        Factor(own[0].columns, triangular(*(one.r[:max(one.rows, 1)] for one in own)), sum(one.rows for one in own),
-               sum(one.power for one in own)) for own in zip(*(block.factors for block in blocks), strict=True)))
+        Factor(own[0].columns, triangular(*(factor.r[:max(factor.rows, 1)] for factor in own)),
+               sum(factor.rows for factor in own), sum(factor.power for factor in own))
+        for own in zip(*(block.factors for block in blocks), strict=True)))
 
 
 def term_worth(left_out: ColumnsLeftOut, j: int, term: str, without: Array, with_: Array) -> Worth:

@@ -27,6 +27,7 @@ from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.model import complete, robot_model
 from dynid.model.term_capabilities import capabilities
 from dynid.regression import Regression, Stacked
+from dynid.regression.known import known_parameters
 from dynid.threads import one_blas_thread
 
 Fill = Literal["auto", "central", "nominal"]
@@ -70,8 +71,7 @@ def problem_consistency(problem: Problem, *, form: InertiaForm = "pseudo", margi
     extra, weights = limits_from_tables(centres or {}, masses)
     return Consistency(problem.model.parameters, form=form, margin=margin, centres={**found, **extra}, masses=weights,
                        heaviest=_heaviest(problem, weights), known={**unseen(problem), **problem.base.known},
-                       largest=largest_values(problem),
-                       dissipating=dissipating_rows(problem),
+                       largest=largest_values(problem), dissipating=dissipating_rows(problem),
                        intervals={text: _interval(text, pair) for text, pair in (intervals or {}).items()})
 
 
@@ -160,8 +160,7 @@ def unseen(problem: Problem) -> dict[str, float]:
     Without them the fit has no optimum: the friction of a joint at rest could take any value.
     """
     size = np.linalg.norm(problem.regression.stack(prior=False).r @ problem.base.matrix, axis=0)
-    prior = problem.regression.prior
-    known_names = {*problem.base.known, *(prior.known if prior is not None else ())}
+    known_names = {*problem.base.known, *known_parameters(problem.regression.prior)}
     return {item.name: max(item.nominal or 0.0, 0.0) if item.never_negative else item.nominal or 0.0
             for item, norm in zip(problem.model.parameters, size, strict=True)
             if item.body is None and item.name not in known_names and norm <= _ZERO_COLUMN * size.max()}
@@ -284,8 +283,8 @@ def _constrained_estimate(free: LinearFit, name: str, regression: Regression, we
     beta = problem.base.matrix @ theta
     held = replace(free, solution=replace(solution, beta=beta))
     facts = diagnostics(
-        problem, held.solution, held.weights, consistent=True,
-        active=active_names(best), excess_misfit=best.excess,
+        problem, held.solution, held.weights, consistent=True, excess_misfit=best.excess,
+        active=list(dict.fromkeys(block.body or block.name for block in best.active)),
         excess_over_noise=(best.misfit - best.unconstrained) / found.noise_misfit if found.noise_misfit > 0 else 0.0,
         smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
         unconstrained_relative_error=problem.regression.relative_error(solution.beta), form=consistency.form,
@@ -380,15 +379,10 @@ def open_names(problem: Problem) -> list[str]:
             if item.body is not None and moves > 1e-6 and item.name not in base.known]
 
 
-def active_names(best: Fit) -> list[str]:
-    """Return the names of links and parameters with active constraints, in order and without repetition."""
-    return list(dict.fromkeys(block.body or block.name for block in best.active))
-
-
 def _nominal(problem: Problem, consistency: Consistency, fill_with: Fill) -> Nominal | None:
     if fill_with not in ("auto", "central", "nominal"):
-        raise ModelError(f"undetermined combinations are filled with 'central', 'nominal' or 'auto', not '{fill_with}'",
-                         code="unknown-fill")
+        raise ModelError("undetermined parameters are chosen by fill_with = 'central', 'nominal' or 'auto', not by "
+                         f"'{fill_with}'", code="unknown-fill")
     if fill_with == "central" or (fill_with == "auto" and consistency.form != "pseudo"):
         return None
     try:

@@ -41,9 +41,8 @@ Rows = tuple[Array, Array]  # (k, parameters) and values (k,)
 _PRIOR_ROUNDS = 4  # alternating estimates of noise and prior strength
 
 
-@method("pc-ridge", "weighted least squares among physically consistent robots, regularised toward "
-                    "the nominal model", needs={"excerpt"},
-        gives={"theta"})
+@method("pc-ridge", "weighted least squares among physically consistent robots, regularised toward the nominal model",
+        needs={"excerpt"}, gives={"theta"})
 def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength: float | None = None,
                      margin: float = MARGIN, shapes: bool = False, centres: Mapping[str, Any] | None = None,
                      masses: Sequence[Any] = ()) -> Estimate:
@@ -221,8 +220,7 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
     assumption: the entropic prior takes the thin directions of a thin body as known.
     """
     if cov_type not in (None, "posterior"):
-        raise NotPossibleError(f"cov_type '{cov_type}' is not possible "
-                               "for pc-ridge: its standard errors include "
+        raise NotPossibleError(f"cov_type '{cov_type}' is not possible for pc-ridge: its standard errors include the "
                                "errors of the nominal model", "remove cov_type, or use method 'pc-wls'",
                                code="cov-type-not-possible")
     base, stacked, penalty = problem.base, fitted.stacked, fitted.penalty

@@ -37,7 +37,7 @@ from dynid.regression.derived import Selected
 
 FEWEST_BLOCKS = 5  # smallest number of blocks for a covariance
 _MATERIAL_SHARE = 0.7  # share of the total standard error: as much as all other noise
-_MAX_NAMED_PARAMETERS = 6  # parameters of a note
+_MAX_NAMED_PARAMETERS = 6  # largest number of parameters that a note lists
 REVERSAL_SHARE = 0.05  # of a joint's top speed: below it, the sign of a velocity from positions may be wrong
 STEP_ROWS = 20_000  # rows of a log that are searched for encoder steps
 REPEATED_SHARE = 0.01  # share of repeated positions near a reversal, more than noise without encoder steps causes
@@ -180,9 +180,7 @@ def correlated_noise_matrix(regression: Regression, found: Correlation, weights:
 
 def block_noise(regression: Regression, solution: Solution, weights: Array) -> ScoreNoise:
     """Return the noise of the equations, estimated from the variation between blocks of time."""
-    kept, known = [block for block in regression.blocks if block.rows], solution.excited
-    values, vectors = np.linalg.eigh(solution.inverse[np.ix_(known, known)])
-    half = vectors * np.sqrt(np.maximum(values, 0.0))
+    kept, known, half = [block for block in regression.blocks if block.rows], solution.excited, solution.half
     size = int(known.sum())
     moves, own = np.zeros((2, len(kept), size))
     spread = np.zeros((len(kept), size, size))
@@ -231,16 +229,14 @@ def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> Moti
     then too small and viscous friction too large. The bias is the difference to the estimate without these rows; it
     counts as a standard deviation, since a part of it is noise.
     """
-    known = solution.excited
     if problem.filtered is not None or not has_encoder_steps(problem.recordings) \
             or not dry_columns(problem.model, problem.base).any():
         return None
+    known, half = solution.excited, solution.half
     top = np.max([np.abs(samples.dq).max(axis=0, initial=0.0) for samples in problem.data], axis=0)
     fast = Selected(problem.equations, tuple(np.abs(samples.dq) >= REVERSAL_SHARE * top for samples in problem.data))
     normal, score = _share(fold(fast, threads=problem.threads).factors, solution, weights)
     # Relative to H: a direction that only slow rows determine has no bias estimate.
-    values, vectors = np.linalg.eigh(solution.inverse[np.ix_(known, known)])
-    half = vectors * np.sqrt(np.maximum(values, 0.0))
     left, turn = np.linalg.eigh(half.T @ normal[np.ix_(known, known)] @ half)
     seen = left > REVERSAL_LEFT
     moved = turn[:, seen] @ ((turn[:, seen].T @ (half.T @ score[known])) / left[seen])

@@ -196,9 +196,8 @@ class DirectInverse:
             late = (log.samples.t >= log.samples.t[0] + self.dropped)[:, None]
             counts = log.samples.keep & late & (soften(~unclear, simulated, 0.5 * WINDOW) > 0.5)
             if not np.any(counts):
-                raise NotPossibleError(f"{log.samples.source}: no row remains after the first "
-                                       f"{self.dropped:.3g} s are dropped",
-                                       "record longer, or give 'transient'", "no-rows-left")
+                raise NotPossibleError(f"{log.samples.source}: no sample is left after the first {self.dropped:.3g} s",
+                                       "record longer, or give a shorter 'transient'", "no-rows-left")
             out.append(counts)
         return out
 

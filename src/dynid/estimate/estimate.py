@@ -114,7 +114,7 @@ class Estimate:
 
     @property
     def relative_std(self) -> Array:
-        """Standard errors (base,), percent of the values (Janot et al., eq. 19); infinite for zero values."""
+        """Standard errors (base,) in percent of the base values (Janot et al., eq. 19); infinite for zero values."""
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * self.std / np.where(size > 0, size, 1.0), np.inf)
 
@@ -143,8 +143,7 @@ class Estimate:
 
     @property
     def full(self) -> Array:
-        """Standard parameters (parameters,) with the estimated torques: `theta`, or base values, known ones and
-        zeros."""
+        """Standard parameters (parameters,) that give the estimated torques: `theta`, or base values and zeros."""
         return self.base.expand(self.values) if self.theta is None else self.theta
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:

@@ -150,7 +150,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     names = model.robot.joint_names
     joints = tuple(_joint_choice(names[j], j, search, ridges, kept, couplings) for j in joints_of_robot)
     tables = (*_tables(names, joints_of_robot, {**ridges, OFFSET: float(f"{offset:.3g}")}, sign, kept),
-              *(one.table(names, sign) for one in couplings))
+              *(coupling.table(names, sign) for coupling in couplings))
     chosen = Model(model.robot, (*core, *map(term_from_table, tables)))
     return FrictionChoice(joints, tables, chosen, len(search.parts),
                           {name: ridges[name] for name in GROUPS if kept[name]})
@@ -161,7 +161,7 @@ def _groups(base: BaseParameters, has_rotor: bool, couplings: Sequence[Coupling]
     wanted = {CURVE: "Ft", LOAD: "Fl", DIFFERENCE: "Fvd", ROTOR: "" if has_rotor else "Ia"}
     found = {name: _columns(base, symbol) for name, symbol in wanted.items()}
     names = [base.parameters.items[c].name for c in base.independent]
-    for name in dict.fromkeys(name for one in couplings for name in one.names):
+    for name in dict.fromkeys(name for coupling in couplings for name in coupling.names):
         found[name] = np.array([k for k, own in enumerate(names) if own == name], dtype=np.int64)
     return found
 
@@ -185,7 +185,7 @@ def _kinds(ridges: Mapping[str, float]) -> tuple[str, ...]:
 
 def _with(couplings: Sequence[Coupling]) -> dict[str, float]:
     """Return the ridge of each kind of term for a robot with plain friction, rotor inertia and given couplings."""
-    return {ROTOR: 0.0, **{name: 0.0 for one in couplings for name in one.names}}
+    return {ROTOR: 0.0, **{name: 0.0 for coupling in couplings for name in coupling.names}}
 
 
 def _couplings(search: RidgeSearch, regression: Regression, candidates: Sequence[Coupling]) -> tuple[Coupling, ...]:
@@ -194,7 +194,7 @@ def _couplings(search: RidgeSearch, regression: Regression, candidates: Sequence
                              EXACT_SHARE * search.powers / len(search.parts) + np.finfo(float).tiny)
     items, base = regression.base.parameters.items, regression.base.independent
     values = dict(zip([items[c].name for c in base], search.fitted(regression, _with(found)), strict=True))
-    return tuple(one for one in found if one.is_passive(values))
+    return tuple(coupling for coupling in found if coupling.is_passive(values))
 
 
 def _tables(names: Sequence[str], every: Sequence[int], ridges: Mapping[str, float], sign: Sign,
@@ -349,7 +349,7 @@ class RidgeSearch:
         usual = _with(couplings)
         tried = [{**usual, **dict(zip(GROUPS, some, strict=True))}
                  for some in product((_EXCLUDED_RIDGE, *RIDGES), repeat=len(GROUPS))]
-        logarithms = np.array([self._logarithms(one) for one in tried])  # (combinations, blocks)
+        logarithms = np.array([self._logarithms(ridges) for ridges in tried])  # (combinations, blocks)
         means, sums = logarithms.mean(axis=1), np.exp(logarithms).sum(axis=1)
         best = int(means.argmin())
         close = [k for k in range(len(tried)) if not (_exceeds(logarithms[k] - logarithms[best], STANDARD_ERRORS)

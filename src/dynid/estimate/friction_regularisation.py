@@ -12,6 +12,7 @@ from dynid.estimate.nominal_errors import NominalErrors, nominal_groups
 from dynid.estimate.problem import Problem
 from dynid.estimate.ridge_regression import parameter_scales
 from dynid.regression import Stacked
+from dynid.regression.known import known_parameters
 from dynid.robot import inertia as ten
 
 _UNINFORMATIVE_ERROR = 0.5  # relative error of a nominal value above which zero is a better target
@@ -82,8 +83,7 @@ def _off(errors: NominalErrors, pulled: Bools) -> Array:
 
 def _regularised_friction(problem: Problem) -> Bools:
     """Return the mask (parameters,) of friction parameters without a known value and without their own ridge."""
-    prior = problem.regression.prior
-    known = {*problem.base.known, *(() if prior is None else prior.known)}
+    known = {*problem.base.known, *known_parameters(problem.regression.prior)}
     return np.array([item.kind.group == "friction" and item.ridge == 0.0 and item.name not in known
                      for item in problem.base.parameters])
 

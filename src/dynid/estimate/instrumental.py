@@ -279,7 +279,7 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
             continue
         notes = found.diagnostics["notes"]
         if failures:
-            notes = [*notes, Note("other-start", f"instruments are those {origin}, because none came from "
+            notes = [*notes, Note("other-start", f"instruments are those {origin}, because these failed: "
                                   + "; ".join(f"{words} ({reason})" for words, reason in failures.items()))]
         return replace(found, diagnostics=found.diagnostics.with_facts(
             {"start": origin, "failed_starts": failures, "notes": notes}))
@@ -321,9 +321,9 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
     values, detail = end.found.values, end.found.detail
     # In measured equations, noise of second differences may exceed the torque.
     if detail.low.unexplained > 1.0 and detail.low.relative_error > 100.0:
-        raise NotPossibleError(f"method '{name}' converged to parameters that explain the torques worse than zero "
-                               "torque", "the simulated loop does not match that of the robot: check its controller "
-                               "and reference", "explains-nothing")
+        raise NotPossibleError(f"method '{name}' converged to parameters with a torque error above 100 %",
+                               "the simulated loop does not match that of the robot: check controller and reference",
+                               "explains-nothing")
     facts = closed_loop_facts(procedure.loop, len(end.iterations), options.dropped(procedure.loop.settling))
     facts["notes"] += end.state.notes
     if values.theta is not None:

@@ -164,7 +164,7 @@ def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iteration
         past = past.after(found)
     moved = f" and a parameter by {past.step:.2g} of its standard error" if np.isfinite(past.step) else ""
     raise NotPossibleError(f"method '{procedure.name}' did not converge in {max_iterations} iterations: the last "
-                           f"changed the torques by {percent_text(100.0 * found.change)}{moved}", procedure.advice,
+                           f"one changed the torques by {percent_text(100.0 * found.change)}{moved}", procedure.advice,
                            "not-settled")
 
 
@@ -215,8 +215,8 @@ def step_motion(logs: Sequence[Log], motions: Sequence[Samples], dropped: float,
         if not log.from_positions:
             path = log.reference
             asked.append([at_times(log.samples.t[late], path.t, x) for x in (path.q, path.dq, path.ddq)])
-    torque = _shares([one[3] for one in measured], [one[3] for one in simulated]) if torques else None
-    away = np.array([_shares([one[k] for one in asked], [one[k] for one in simulated], centred=k == 0)
+    torque = _shares([signals[3] for signals in measured], [signals[3] for signals in simulated]) if torques else None
+    away = np.array([_shares([signals[k] for signals in asked], [signals[k] for signals in simulated], centred=k == 0)
                      for k in range(3)]) if len(asked) == len(logs) else None
     return replace(_compared(logs[0].samples, motions[0].q, measured, simulated), from_reference=away,
                    torque_error=torque)
@@ -258,7 +258,7 @@ def _compared(first: Samples, q: Array, measured: Sequence[Sequence[Array]], sim
     """Return the comparison of simulated positions, velocities and accelerations with measured ones, over all logs. q
     (samples, dof): simulated positions of the first log."""
     rows = np.unique(np.linspace(0, len(first.t) - 1, POINTS).round().astype(np.int64))
-    errors = np.array([_shares([one[k] for one in measured], [one[k] for one in simulated], centred=k == 0)
+    errors = np.array([_shares(*([signals[k] for signals in logs] for logs in (measured, simulated)), centred=k == 0)
                        for k in range(3)])
     miss = sum(float(np.sum((a[0] - b[0]) ** 2)) for a, b in zip(measured, simulated, strict=True))
     size = sum(float(np.sum((a[0] - a[0].mean(axis=0)) ** 2)) for a in measured)

@@ -148,14 +148,9 @@ class Dynamics:
 Step = Callable[[Dynamics, Gaussian, Interval, FilterNoise], tuple[Gaussian, Array]]
 
 
-def _extended_step(
-    dynamics: Dynamics, state: Gaussian, interval: Interval, noise: FilterNoise
-) -> tuple[Gaussian, Array]:
-    """Propagate the state over one interval with the model linearised about the mean, and update it.
-
-    Returns:
-        The new state, and the whitened innovation (dof,).
-    """
+def _extended_step(dynamics: Dynamics, state: Gaussian, interval: Interval, noise: FilterNoise
+                   ) -> tuple[Gaussian, Array]:
+    """Return the state after one interval, with the model linearised about the mean, and the whitened innovation."""
     x, n, m, h = state.mean, dynamics.dof, len(state.mean), interval.period
     dq, beta = x[n:2 * n], x[2 * n:]
     moved = np.tile(x[:2 * n], (2 * n + 1, 1))
@@ -179,14 +174,9 @@ def _extended_step(
     return _measure(Gaussian(ahead, factor), interval.position, noise)
 
 
-def _unscented_step(
-    dynamics: Dynamics, state: Gaussian, interval: Interval, noise: FilterNoise
-) -> tuple[Gaussian, Array]:
-    """Propagate the state over one interval with sigma points, and update it.
-
-    Returns:
-        The new state, and the whitened innovation (dof,).
-    """
+def _unscented_step(dynamics: Dynamics, state: Gaussian, interval: Interval, noise: FilterNoise
+                    ) -> tuple[Gaussian, Array]:
+    """Return the state after one interval, propagated with sigma points, and the whitened innovation (dof,)."""
     n, m, h = dynamics.dof, len(state.mean), interval.period
     reach = _SIGMA_DISTANCE * np.sqrt(m)
     points = np.vstack([state.mean + reach * state.factor.T, state.mean - reach * state.factor.T])
@@ -259,15 +249,13 @@ class Filter:
     def _kept(self, trail: Sequence[Gaussian], end: Gaussian, power: float, before: int) -> list[Iteration]:
         """Return the record of one pass through the logs: parameters at some times, and the final simulated motion
         under the measured torques. power: innovation power, which scales standard errors. before: earlier passes."""
-        found = []
-        for k, one in enumerate([*trail, end], start=1):
-            std = np.sqrt(power * np.sum(one.factor ** 2, axis=1))
-            found.append(Iteration(one.mean, self.problem.regression.relative_errors(one.mean),
-                                   before + k / (len(trail) + 1), std))
+        found = [Iteration(state.mean, self.problem.regression.relative_errors(state.mean),
+                           before + k / (len(trail) + 1), np.sqrt(power * np.sum(state.factor ** 2, axis=1)))
+                 for k, state in enumerate([*trail, end], start=1)]
         return [*found[:-1], replace(found[-1], motion=motion_under_torques(self.problem, self.parts, end.mean))]
 
     def _once(self, state: Gaussian) -> tuple[Gaussian, float, list[Gaussian]]:
-        """Return base parameters after all logs, the largest low-frequency innovation power, and stored states."""
+        """Return parameters after all logs, the largest low-frequency innovation power, and parameters on the way."""
         power, trail, every = 0.0, list[Gaussian](), max(sum(map(len, self.parts)) // _STORED_MOMENTS, 1)
         for part in self.parts:
             noise = _noise(self.problem, part, state.mean, self.options)
@@ -279,7 +267,7 @@ class Filter:
 
     def _segment(self, part: Samples, rows: range, parameters: Gaussian, noise: FilterNoise, every: int
                  ) -> tuple[Gaussian, Array, list[Gaussian]]:
-        """Return parameters after one segment, whitened innovations (rows, dof), and those every `every` rows."""
+        """Return parameters after one segment, whitened innovations (rows, dof), and parameters on the way."""
         n, first, last = self.dynamics.dof, rows.start, rows.stop
         size = 2 * n + len(parameters.mean)
         factor = np.zeros((size, size))
@@ -296,10 +284,9 @@ class Filter:
             except np.linalg.LinAlgError:
                 state = Gaussian(np.full(size, np.nan), state.factor)
             if not np.isfinite(state.mean).all():
-                raise NotPossibleError(f"method '{self.name}' diverged "
-                                       f"from the motion of {part.source} "
-                                       f"at {part.t[first + k]:.4g} s", "start from better parameters, give a smaller "
-                                       "start_std, or more noise", "filter-astray")
+                raise NotPossibleError(f"method '{self.name}' diverged from the motion of {part.source} at "
+                                       f"{part.t[first + k]:.4g} s", "start from better parameters, or give a smaller "
+                                       "start_std or larger noise", "filter-astray")
             if (k + 1) % every == 0 and k + 1 < len(innovations):
                 trail.append(Gaussian(state.mean[2 * n:], state.factor[2 * n:]))
         return Gaussian(state.mean[2 * n:], triangular(state.factor[2 * n:].T).T), innovations, trail
@@ -307,10 +294,9 @@ class Filter:
     def _refuse_astray(self, relative_error: float) -> None:
         reached = self.problem.regression.relative_error(self.least_squares)
         if not relative_error < _DIVERGED_ERROR_RATIO * reached + 1.0:
-            raise NotPossibleError(f"method '{self.name}' diverged: its torque error is "
-                                   f"{relative_error:.3g} %, that of least squares {reached:.3g} "
-                                   "%", "start from better "
-                                   "parameters or give a smaller start_std", "filter-astray")
+            raise NotPossibleError(f"method '{self.name}' diverged: its torque error of {relative_error:.3g} % is far "
+                                   f"above that of least squares, {reached:.3g} %",
+                                   "start from better parameters, or give a smaller start_std", code="filter-astray")
 
 
 def _estimate(problem: Problem, name: str, step: Step, options: FilterOptions) -> Estimate:

@@ -46,13 +46,19 @@ class Solution:
         singular = np.linalg.svd(self.factor, compute_uv=False)
         return float(singular[0] / singular[-1])
 
+    @cached_property
+    def half(self) -> Array:
+        """Root L (excited, excited) of the inverse in the excited parameters: inverse = L L'."""
+        values, vectors = np.linalg.eigh(self.inverse[np.ix_(self.excited, self.excited)])
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
     @property
     def rank(self) -> int:
         return int(self.excited.sum())
 
 
 def solve(regression: Regression, stacked: Stacked) -> Solution:
-    """Return the least-squares solution in the excited parameters; others are zero, with their confounded names.
+    """Return the least-squares solution in the excited parameters; others are zero and listed as confounded.
 
     Bounded parameters stay within bounds. The inverse is that without bounds, since an active bound does not show how
     far the unconstrained value is from it.

@@ -52,7 +52,7 @@ def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-
                 **loop: Any) -> Estimate:
     """Return the closed-loop input-error estimate, by Gauss-Newton on the torques of the simulated loop.
 
-    Unlike didim it includes the change of the simulated motion with the parameters.
+    Unlike `didim`, this method includes the change of the simulated motion with the parameters.
     """
     options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _gauss_newton(problem, "clie", "torque", options)
@@ -108,9 +108,8 @@ class OutputCriterion:
         """Return output errors and their derivatives at base values beta (base,), by central differences."""
         base, loop = self.problem.base, self.loop
         law = loop.machine_law(base.expand(beta))
-        moved = np.vstack(
-            [beta, *(beta + sign * move for move in _SENSITIVITY_STEP * np.diag(self.scale) for sign in (1.0, -1.0))]
-        )
+        moves = _SENSITIVITY_STEP * np.diag(self.scale)
+        moved = np.vstack([beta, *(beta + sign * move for move in moves for sign in (1.0, -1.0))])
         thetas = np.array([base.expand(row) for row in moved])
         residual, jacobian, here = [], [], []
         for log in loop.logs:
@@ -164,8 +163,7 @@ def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOpti
         with iteration_errors(name, iteration):
             here = criterion.at(beta)
         run = [at_samples(log.samples, motion) for log, motion in zip(loop.logs, here.motions, strict=True)]
-        steps.append(Iteration(beta, problem.regression.relative_errors(beta),
-                               change=finite(change),
+        steps.append(Iteration(beta, problem.regression.relative_errors(beta), change=finite(change),
                                motion=step_motion(loop.logs, run, criterion.dropped, torques=True)))
         if change <= options.tolerance:
             return _estimate(criterion, name, beta, here, numbered(steps))

@@ -358,15 +358,13 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
             raise ModelError("identify needs data as well as a model: identify(model, samples)")
         problem = Problem.from_model(problem, data, known=known)
     elif data is not None or known is not None:
-        raise ModelError("a Problem already contains its data and known parameters; pass both to "
-                         "Problem.from_model instead",
+        raise ModelError("a Problem already contains its data and known parameters; pass both to Problem.from_model",
                          code="data-given-twice")
     if "data" in chosen.needs:
         problem = problem.whole()
     if chosen.needs & {"data", "excerpt"} and not problem.data:
-        raise ModelError(f"method '{method}' reads the samples again, so a saved regression is not sufficient; give "
-                         "the samples",
-                         code="needs-data")
+        raise ModelError(f"method '{method}' reads the samples again, so a saved regression is not sufficient",
+                         "give the samples", code="needs-data")
     if "torques" in chosen.needs and problem.filtered is not None:
         raise ModelError(f"method '{method}' needs torque equations and cannot use equations = '{problem.filtered}'; "
                          "use equations = 'torque', or another method, such as 'wls'", code="needs-torque-equations")
@@ -379,9 +377,8 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
                          f"{', '.join(problem.regression.prior.known)} without a standard deviation, or remove them",
                          code="needs-exact-values")
     if "rigid" in chosen.needs and flexible_joint_model(problem.model) is not None:
-        raise ModelError(f"method '{method}' processes one torque per "
-                         "joint, but flexible joints have two equations "
-                         "each", "use 'iv', 'wls' or a pc- method of least squares", code="flexible-not-supported")
+        raise ModelError(f"method '{method}' needs one equation per joint, but flexible joints have two equations each",
+                         "use 'iv', 'wls' or a pc- method of least squares", code="flexible-not-supported")
     if "nominal" in chosen.needs:
         problem.need_nominal(method)
     estimate = _within_bounds(problem, chosen.function(problem, **options))

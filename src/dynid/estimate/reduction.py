@@ -71,14 +71,13 @@ class Essential:
         in kilograms and decimetres. The result need not be physically consistent.
         """
         base = self.full.base
-        rows = np.array([base.names.index(name) for name in self.kept])
+        rows = [base.names.index(name) for name in self.estimate.names]
         scale = np.ones(len(base.parameters))
         for columns in base.parameters.bodies.values():
             scale[columns] = [LENGTH ** 2] * 6 + [LENGTH] * 3 + [1.0]
         matrix = base.matrix[rows]
-        values = np.array([dict(zip(self.estimate.names, self.estimate.values, strict=True))[name]
-                           for name in self.kept])
-        return np.asarray(nominal + scale * (np.linalg.pinv(matrix * scale) @ (values - matrix @ nominal)))
+        missing = self.estimate.values - matrix @ nominal
+        return np.asarray(nominal + scale * (np.linalg.pinv(matrix * scale) @ missing))
 
     @output_fields(criterion=str, threshold=float, kept=list[str], removed=array_of(_REMOVED_PARAMETER),
                    relative_error_before=float | None, relative_error=float | None, unseen_before=float | None,
@@ -317,9 +316,8 @@ class NormalView:
                                 np.column_stack([self.values[gone] / scale, both.T / scale[:, None]]))
         values = self.values[kept] - both / scale @ share[:, 0]
         variance = np.diag(whole) - np.einsum("kg,gk->k", both / scale, share[:, 1:])
-        return KeptParameters(
-            values, np.sqrt(np.maximum(variance, 0.0)), float(self.values[gone] / scale @ share[:, 0])
-        )
+        cost = float(self.values[gone] / scale @ share[:, 0])
+        return KeptParameters(values, np.sqrt(np.maximum(variance, 0.0)), cost)
 
 
 Choose = Callable[[Ints, Array], int | None]  # kept ones, relative standard errors -> next to remove

@@ -153,8 +153,7 @@ def _shortest(numbers: Array, errors: Array) -> Array:
 
 @one_blas_thread()
 def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] | None = None, *,
-                    seed: int = 0, unmeasured: Sequence[int] = (),
-                    by: Literal["qr", "svd"] = "qr") -> BaseParameters:
+                    seed: int = 0, unmeasured: Sequence[int] = (), by: Literal["qr", "svd"] = "qr") -> BaseParameters:
     """Return the base parameters of a model, found numerically (Ardiani, eq. 1.30-1.33; Sousa, s. 2.5.1).
 
     Columns of the regressor over random motions are taken in order. A column that depends on earlier ones is grouped
@@ -178,9 +177,8 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
     if by not in ("qr", "svd"):
         raise ModelError(f"base parameters are computed by 'qr' or 'svd', not by '{by}'", code="unknown-algorithm")
     if model.dof > _MOST_JOINTS:
-        raise NotPossibleError(f"the robot has {model.dof} moving joints, "
-                               "but base parameters are computed for up "
-                               f"to {_MOST_JOINTS}", "lock the joints that are not to be identified")
+        raise NotPossibleError(f"the robot has {model.dof} moving joints, but base parameters are computed for at most "
+                               f"{_MOST_JOINTS}", "lock the joints that are not to be identified")
     if priority is None:
         order = list(range(len(parameters)))
     elif all(isinstance(item, str) for item in priority):

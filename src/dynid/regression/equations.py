@@ -84,8 +84,8 @@ class Layout:
         """Return regressor columns and torques of samples at full rate (self.rows, samples), contiguous in time."""
         q, dq, ddq = samples.q[rows], samples.dq[rows], samples.ddq[rows]
         out = np.empty((self.rows, len(q)))
-        memory = memory_states(self.model, samples)
-        complete(self.model).fill(q, dq, ddq, self.place, out, *(() if memory is None else (memory[rows],)))
+        memory = memory_states(self.model, samples, rows)
+        complete(self.model).fill(q, dq, ddq, self.place, out, *(() if memory is None else (memory,)))
         for j in range(self.model.dof):
             out[self.joint(j).stop - 1] = samples.tau[rows, j]
         return out
@@ -198,9 +198,8 @@ class TorqueEquations:
         entries = self.layout.entries(samples, rows)
         if not self.base.known:
             return entries
-        memory = memory_states(self.model, samples)
         known = known_torque(self.model, self.base, samples.q[rows], samples.dq[rows], samples.ddq[rows],
-                             None if memory is None else memory[rows])
+                             memory_states(self.model, samples, rows))
         return np.concatenate([entries, known.T])
 
 
@@ -218,7 +217,7 @@ def piece_entries(samples: Samples, piece: Piece, entries: Callable[[slice], Arr
 
 def known_torque(model: LinearModel, base: BaseParameters, q: Array, dq: Array, ddq: Array,
                  memory: Array | None = None) -> Array:
-    """Return the torque (samples, dof) of parameters with known values; memory (samples, channels): terms' states."""
+    """Return the torque (samples, dof) of known parameters; memory (samples, channels): states of terms, or None."""
     def filled(place: Ints, rows: int) -> tuple[Array]:
         out = np.empty((rows, len(q)))
         complete(model).fill(q, dq, ddq, place, out, *(() if memory is None else (memory,)))
@@ -276,7 +275,7 @@ def piece_span(equations: Equations, piece: Piece) -> Span:
     return Span(samples.source, float(samples.t[piece.rows[0]]), float(samples.t[piece.rows[-1]]), piece.log)
 
 
-def memory_states(model: LinearModel, samples: Samples) -> Array | None:
+def memory_states(model: LinearModel, samples: Samples, part: slice) -> Array | None:
     """Return the states (samples, channels) of the model's terms with memory; None for a model without memory."""
     whole = complete(model)
     if not whole.channels:
@@ -292,4 +291,4 @@ def memory_states(model: LinearModel, samples: Samples) -> Array | None:
                 found[rows] = whole.memory(MotionSegment(samples.t[rows], samples.q[rows], samples.dq[rows],
                                                          samples.ddq[rows], warm))
             own[model] = found
-        return own[model]
+        return own[model][part]

@@ -69,8 +69,7 @@ class Factor:
     power: float
 
     def __add__(self, other: Factor) -> Factor:
-        return Factor(self.columns, triangular(self.r, other.r), self.rows + other.rows,
-                      self.power + other.power)
+        return Factor(self.columns, triangular(self.r, other.r), self.rows + other.rows, self.power + other.power)
 
     def select(self, kept: Ints) -> Factor:
         """Return the same equations with only the base parameters of the indices `kept` (ascending), renumbered."""
@@ -86,7 +85,7 @@ class Factor:
         return Factor(columns, triangular(np.column_stack([y, tau])), self.rows, self.power)
 
     def fits(self, base: int) -> bool:
-        """Return whether the arrays, for example from a file, are valid for a model with `base` base parameters."""
+        """Return whether the arrays of the factor, such as those of a file, are valid for `base` base parameters."""
         columns = np.asarray(self.columns)
         return bool(columns.ndim == 1 and columns.dtype.kind in "iu" and np.ndim(self.r) == 2
                     and np.asarray(self.r).dtype.kind == "f" and self.r.shape[1] == len(columns) + 1
@@ -143,6 +142,14 @@ class Stacked:
     rest: float
     rows: int
 
+    @property
+    def matrix(self) -> Array:
+        """Equations [r rho] of the problem (base + 1, base + 1), with the root of `rest` as the last entry."""
+        b = len(self.r)
+        found = np.zeros((b + 1, b + 1))
+        found[:b, :b], found[:b, b], found[b, b] = self.r, self.rho, np.sqrt(self.rest)
+        return found
+
     @staticmethod
     def from_matrix(matrix: Array, rows: int) -> Stacked:
         """Return the problem of equations [X y] (k, base + 1), of which `rows` are counted as measured."""
@@ -155,10 +162,7 @@ class Stacked:
 
     def select(self, kept: ArrayLike) -> Stacked:
         """Return the problem with only the base parameters of the indices `kept`, in this order."""
-        b, columns = len(self.r), np.asarray(kept, dtype=np.int64)
-        tall = np.zeros((b + 1, len(columns) + 1))
-        tall[:b, :-1], tall[:b, -1], tall[b, -1] = self.r[:, columns], self.rho, np.sqrt(self.rest)
-        return Stacked.from_matrix(tall, self.rows)
+        return Stacked.from_matrix(self.matrix[:, [*np.asarray(kept, dtype=np.int64), -1]], self.rows)
 
     def misfit(self, beta: Array) -> float:
         """Return the weighted sum of squared residuals for base values beta (base,)."""

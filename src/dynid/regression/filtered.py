@@ -1,8 +1,8 @@
 """Filtered equations without accelerations: of each joint's momentum, or of the whole robot's power or energy.
 
-`dynid.recording.preparation.row_filter` describes the rows. Fast rows of the whole robot would have too much weight.
-They are therefore divided by the standard deviation that white torque noise causes in them, with the variance sum over
-j of s_j^2 dq_j^2 through the squared filter. s_j is the high-frequency part of a torque, averaged over the log.
+`dynid.recording.preparation.row_filter` describes the equations. Power and energy would give fast motion too much
+weight. Each such equation is therefore divided by the standard deviation that white torque noise causes in it: the
+variance is sum_j s_j^2 dq_j^2 through the squared filter, with the RMS s_j of a torque's high-frequency part.
 """
 
 from __future__ import annotations
@@ -84,12 +84,8 @@ class FilteredEquations(Derived):
     @cached_property
     def _along(self) -> tuple[Samples, ...]:
         """The logs with filtered positions and velocities, and without accelerations, for terms with memory."""
-        found = []
-        for log in self.logs:
-            signals = filtered_signals(log)
-            found.append(replace(log, q=signals.q, dq=signals.dq, ddq=np.broadcast_to(0.0, signals.q.shape),
-                                 filtered=None))
-        return tuple(found)
+        return tuple(replace(log, q=signals.q, dq=signals.dq, ddq=np.broadcast_to(0.0, signals.q.shape), filtered=None)
+                     for log in self.logs for signals in [filtered_signals(log)])
 
     @cached_property
     def _noise(self) -> tuple[Array, ...]:
@@ -157,11 +153,11 @@ class FilteredEquations(Derived):
 
     def _filled(self, log: int, part: slice, place: Ints, rows: int, *, changing: bool) -> tuple[Array, Array]:
         """Return momentum and force (rows, samples) of regressor columns; place (dof, parameters): rows, or -1."""
-        signals, along = filtered_signals(self.logs[log]), self._along[log]
-        memory = memory_states(self.equations.model, along)
+        signals = filtered_signals(self.logs[log])
+        memory = memory_states(self.equations.model, self._along[log], part)
         q, dq = np.ascontiguousarray(signals.q[part]), np.ascontiguousarray(signals.dq[part])
         momentum, force = np.empty((rows, len(q))), np.empty((rows, len(q)))
-        self.form.fill(q, dq, place, momentum, force, None if memory is None else memory[part], changing=changing)
+        self.form.fill(q, dq, place, momentum, force, memory, changing=changing)
         return momentum, force
 
     def _known(self, log: int, part: slice, *, changing: bool) -> tuple[Array, ...]:
@@ -190,12 +186,11 @@ class ProductEquations(FilteredEquations):
     def _add(self, log: int, rows: Ints, out: Array) -> None:
         signals, layout = filtered_signals(self.logs[log]), self.layout
         filter_ = signals.filter
-        memory = memory_states(self.equations.model, self._along[log])
         for some in np.array_split(np.arange(len(rows)), max(1, len(rows) // PRODUCT_ROWS_AT_ONCE)):
             own = rows[some]
             part = slice(int(own[0]) - filter_.before, int(own[-1]) + filter_.late + 1)
             windows = Windows.from_motion(signals.q[part], signals.dq[part], filter_.products, filter_.step,
-                                          None if memory is None else memory[part])
+                                          memory_states(self.equations.model, self._along[log], part))
             entries = self.products.filled(windows, layout.place, layout.rows)
             for j in range(self.equations.model.dof):
                 entries[layout.joint(j).stop - 1] = windows.through(signals.tau[part, j][None], filter_.products.smooth)
@@ -212,8 +207,8 @@ class ProductEquations(FilteredEquations):
 def filtered_signals(samples: Samples) -> FilteredSignals:
     """Return the filtered signals of samples; raise an error if the samples were prepared for torque equations."""
     if samples.filtered is None:
-        raise ModelError(f"{samples.source} was prepared for torques; prepare it with equations = 'kernel', 'power' or "
-                         "'energy'")
+        raise ModelError(f"{samples.source} was prepared for torque equations; prepare it with equations = 'kernel', "
+                         "'power' or 'energy'")
     return samples.filtered
 
 

@@ -42,7 +42,7 @@ def check_known(base: BaseParameters, known: KnownValues) -> dict[str, Known]:
     for name, given in known.items():
         fact = given if isinstance(given, Known) else Known(*given) if isinstance(given, tuple | list) else Known(given)
         if name not in base.parameters.names:
-            raise ModelError(f"there is no parameter '{name}' that could be known; the parameters are "
+            raise ModelError(f"a known value is given for '{name}', which is no parameter; the parameters are "
                              f"{', '.join(base.parameters.names[:12])}, ...")
         if name in base.known:
             raise ModelError(f"parameter '{name}' is given as known twice: {base.known[name]:g}", code="known-twice")
@@ -141,7 +141,7 @@ def _whitening(spread: Array, share: float) -> Array:
 
 def with_known(model: LinearModel, base: BaseParameters, known: KnownValues | None
                ) -> tuple[BaseParameters, Prior | None]:
-    """Return `given_known` of values by parameter name, and of inertias that the robot file states as known."""
+    """Return base parameters and prior of `given_known`, with inertias that the robot file states as known."""
     fixed = {name: value for name, value in fixed_inertia_values(model).items() if name not in base.known}
     return given_known(base, {**fixed, **(known or {})})
 

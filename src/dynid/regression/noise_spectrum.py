@@ -66,8 +66,8 @@ class LowFrequencyNoise:
     """Model of the noise spectrum at low frequencies, a sum of given shapes.
 
     Attributes:
-        coefficients: of the shapes (shapes,), in squares of the residual.
-        memories: of the exponentially correlated shapes, rows.
+        coefficients: coefficient of each shape (shapes,), in squared units of the residual.
+        memories: correlation times of the exponentially correlated shapes, rows.
         top: upper end of the band, radians per row.
     """
 
@@ -190,8 +190,8 @@ def residual_correlation(residual: Array, keep: Bools, absorbed: Sequence[Array 
     size = fast_length(2 * len(residual))
     found = rfft(np.where(keep, residual, 0.0), size, axis=0)
     weight = np.ones(len(found))
-    if all(one is not None for one in absorbed):
-        weight = np.maximum(spectrum(np.sum([one for one in absorbed if one is not None], axis=0), size), 0.0)
+    if all(sums is not None for sums in absorbed):
+        weight = np.maximum(spectrum(np.sum([sums for sums in absorbed if sums is not None], axis=0), size), 0.0)
     scaled = (found * np.sqrt(weight)[:, None]).view(float).reshape(len(found), residual.shape[1], 2)
     product = np.einsum("fic,fjc->ij", scaled, scaled)
     spread = np.sqrt(np.maximum(np.diag(product), 1e-300))

@@ -101,7 +101,7 @@ class ProductForm:
             if not np.allclose(twice - rest, 4.0 * (once - rest), rtol=0.0,
                                atol=TORQUE_AGREEMENT * max(float(np.abs(twice).max(initial=0.0)), 1e-300)):
                 raise ModelError("a term with inertia has torques that are not quadratic in the velocities, so it has "
-                                 "no form of products; use equations = 'kernel' (--set prepare.equations=kernel)",
+                                 "no product form; use equations = 'kernel' (--set prepare.equations=kernel)",
                                  code="no-product-form")
         return ProductForm(form.model.dof, form.parts)
 
@@ -128,7 +128,7 @@ class ProductForm:
         return out
 
     def _moving(self, part: TermShare, place: Ints, count: int, windows: Windows) -> Array:
-        """Return the entries (count, rows) of the inertial torques A(q) ddq + dq' B(q) dq."""
+        """Return the filtered regressor columns (count, rows) of the inertial torques A(q) ddq + dq' B(q) dq."""
         q, unit, still = windows.q, np.eye(self.dof), np.zeros_like(windows.q)
 
         def more(velocity: Array, acceleration: Array) -> Array:

@@ -17,15 +17,7 @@ from dynid.files import write_whole
 from dynid.model import LinearModel
 from dynid.order_statistics import distinct
 from dynid.regression.base import BaseParameters
-from dynid.regression.factor import (
-    Factor,
-    Stacked,
-    add_factors,
-    sum_factors,
-    sums_without_each,
-    triangular,
-    weighted_rows,
-)
+from dynid.regression.factor import Factor, Stacked, sum_factors, sums_without_each, triangular, weighted_rows
 from dynid.regression.known import Known, Prior, exact_and_uncertain, known_parameters
 
 
@@ -55,7 +47,7 @@ class Block:
 
     @property
     def rows(self) -> int:
-        """Number of equations of all joints."""
+        """Number of equations of all joints in this block of time."""
         return sum(factor.rows for factor in self.factors)
 
     def __str__(self) -> str:
@@ -94,7 +86,7 @@ class Regression:
             raise ModelError("regressions of different models cannot be added; compress all logs with the same model",
                              code="different-models")
         if self.base.known != other.base.known or known_parameters(self.prior) != known_parameters(other.prior):
-            raise ModelError("these regressions have different known parameters; add them first, then use given()")
+            raise ModelError("regressions with different known values cannot be added; add first, then call `given`")
         first = 1 + max(span.log for block in self.blocks for span in block.spans)
         later = tuple(replace(block, spans=tuple(replace(span, log=span.log + first) for span in block.spans))
                       for block in other.blocks)
@@ -102,7 +94,8 @@ class Regression:
                        sources=tuple(dict.fromkeys(self.sources + other.sources)))
 
     def joined(self, most: int) -> Regression:
-        """Return the same data in at most `most` blocks; small neighbours are merged first, within logs if possible."""
+        """Return the regression in at most `most` blocks; small neighbours are merged first, within logs if
+        possible."""
         if most < 1:
             raise ModelError(f"a regression needs at least one block of time, got {most}")
         if most == 1:  # the sum of all blocks is already computed
@@ -133,7 +126,7 @@ class Regression:
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Number of equations of each joint."""
+        """Number of equations of each joint (dof,)."""
         return tuple(factor.rows for factor in self.factors)
 
     def stack(self, weights: Sequence[float] | Array | None = None, *, prior: bool = True) -> Stacked:
@@ -230,7 +223,7 @@ class Regression:
 
     @cached_property
     def _without_each(self) -> tuple[Regression, ...]:
-        sums = sums_without_each([block.factors for block in self.blocks], add_factors)
+        sums = sums_without_each([block.factors for block in self.blocks], lambda *pair: sum_factors(pair))
         return tuple(replace(self, factors=factors, blocks=self.blocks[:k] + self.blocks[k + 1:])
                      for k, factors in enumerate(sums))
 
@@ -239,14 +232,14 @@ class Regression:
         return replace(self, factors=self.blocks[block].factors, blocks=(self.blocks[block],))
 
     def select(self, kept: ArrayLike) -> Regression:
-        """Return the same data on a model with only the base parameters of the indices `kept`."""
+        """Return the regression with only the base parameters of the indices `kept`."""
         kept = distinct(np.asarray(kept, dtype=np.int64))
         base = replace(self.base, independent=self.base.independent[kept], matrix=self.base.matrix[kept])
         prior = None if self.prior is None else replace(self.prior, matrix=self.prior.matrix[:, kept])
         return self._on_other_base(base, lambda factor: factor.select(kept), prior)
 
     def given(self, known: Mapping[str, Known | float | tuple[float, float]]) -> Regression:
-        """Return the same data with known standard parameters: {"M3": 1.2, "Ia1": (0.1, 0.01)}.
+        """Return the regression with known standard parameters: {"M3": 1.2, "Ia1": (0.1, 0.01)}.
 
         A value alone is exact: the parameter is not estimated, its torque is subtracted, and base parameters are
         combinations of the others. A value with a standard deviation becomes a prior row if torques determine the
@@ -259,7 +252,7 @@ class Regression:
 
     def _on_other_base(self, base: BaseParameters, change: Callable[[Factor], Factor],
                        prior: Prior | None) -> Regression:
-        """Return the same data on other base parameters; change: function that converts each triangular factor."""
+        """Return the regression on other base parameters; change: function that converts each triangular factor."""
         blocks = tuple(replace(block, factors=tuple(map(change, block.factors))) for block in self.blocks)
         return replace(self, base=base, factors=tuple(map(change, self.factors)), blocks=blocks, prior=prior)
 

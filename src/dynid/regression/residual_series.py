@@ -26,12 +26,10 @@ def pieces_within(pieces: Sequence[Piece], chosen: Sequence[RowRanges]) -> list[
     """Return the parts of pieces that are inside the chosen row ranges of each log."""
     found = []
     for piece in pieces:
-        rows = piece.rows
-        for a, b in chosen[piece.log]:
-            first, last = (max(-(-(row - rows.start) // rows.step), 0) for row in (a, b))
-            if len(rows[first:last]):
-                found.append(replace(piece, rows=rows[first:last]))
-    return found
+        for bounds in chosen[piece.log]:
+            first, last = (max(-(-(row - piece.rows.start) // piece.rows.step), 0) for row in bounds)
+            found.append(replace(piece, rows=piece.rows[first:last]))
+    return [piece for piece in found if len(piece.rows)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +57,7 @@ class Residuals:
 
 def residuals(equations: Equations, beta: Array, *, threads: int | None = 1,
               seen: Callable[[Piece, Rows], None] | None = None) -> tuple[Residuals, ...]:
-    """Return measured and predicted torques of each log in the samples of the regression; seen: callback by piece."""
+    """Return measured and predicted torques of each log at the regression's samples; seen: called by piece."""
     work = equations.pieces(unit=PIECE)
     return tuple(log_residuals(equations, k, [piece for piece in work if piece.log == k], beta, threads, seen)
                  for k in range(len(equations.logs)))

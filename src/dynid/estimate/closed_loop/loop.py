@@ -93,7 +93,7 @@ class Loop:
         found = np.max([joint_inertia(self.model, theta, log.reference.q) for log in self.logs], axis=0)
         if np.any(found <= 0):
             j = int(np.argmin(found))
-            raise NotPossibleError(f"joint {j + 1} has an inertia of {found[j]:.3g}, so it cannot be simulated",
+            raise NotPossibleError(f"joint {j + 1} has an inertia of {found[j]:.3g}, so the robot cannot be simulated",
                                    "use a pc- method, drop parameters that the motion does not excite, or start from "
                                    "better values", "inertia-not-positive")
         return found
@@ -209,7 +209,7 @@ def _refuse_open_loop(gains: Law, method: str) -> None:
     for name, values in (("position", gains.kp), ("speed", gains.kd)):
         if not np.all(values > 0):
             raise ModelError(f"method '{method}' needs a controller with feedback of position and speed, but joint "
-                             f"{int(np.argmin(values)) + 1} has no {name}", "give its gains or the loop's poles",
+                             f"{int(np.argmin(values)) + 1} has no {name} gain", "give its gains or the loop's poles",
                              "no-feedback")
 
 
@@ -305,11 +305,11 @@ def measured_motion(samples: Samples) -> Reference:
 
 
 def _covering(part: Samples, reference: Reference) -> Reference:
-    """Return the reference, and raise an error if it does not cover all samples."""
+    """Return the reference of a log; raise an error if it does not cover all samples."""
     more = _MAX_TICKS_OUTSIDE / reference.rate
     if reference.t[-1] < part.t[-1] - more or reference.t[0] > part.t[0] + more:
         raise ModelError(f"{part.source}: the reference runs from {reference.t[0]:.4g} s to {reference.t[-1]:.4g} s, "
-                         f"but the samples to {part.t[-1]:.4g} s", "give the whole reference or cut the log to it",
+                         f"but the samples end at {part.t[-1]:.4g} s", "give the whole reference or cut the log to it",
                          "reference-too-short")
     return reference
 

@@ -22,7 +22,7 @@ MIN_TICKS_FOR_LAG = 200  # control periods; shorter logs do not determine a dela
 _FILTER_BORDER_TICKS = 50  # control periods at either end that are affected by the filter
 _CUTOFF_OF_NYQUIST = 0.04  # of half the rate: above it, second differences of positions are noise
 _MAX_SPEED_MISMATCH = 0.02  # share of the speed by which a law may differ from the logged torques
-_MAX_LAG_TICKS = 100.0  # ticks
+_MAX_LAG_TICKS = 100.0  # control periods; larger delays are not plausible
 _MIN_LAG_TICKS = 0.05  # control periods; smaller delays count as zero
 
 

@@ -73,7 +73,7 @@ def _run_with_poles(loop: Loop, model: LinearModel, theta: Array, inertia: Array
 
 
 def unit_links(robot: Robot) -> Array:
-    """Return ten parameters per body (10 bodies,): inertia 1 about a revolute joint, M = 1 for a prismatic one."""
+    """Return ten inertial parameters per body (10 bodies,): inertia 1 about a revolute joint, mass 1 if prismatic."""
     numbers = np.zeros((robot.dof, 10))
     for j, joint in enumerate(robot.joints):
         x, y, z = joint.after[2, :3]  # the joint's axis in the body's frame

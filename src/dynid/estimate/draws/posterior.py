@@ -98,7 +98,7 @@ class Draws:
         return tuple(lines)
 
     def torque_spread(self, regression: Regression) -> TorqueSpread:
-        """Return the standard deviation of torques over the draws along a regression's data, and that by covariance.
+        """Return the standard deviation of torques along a regression's data: over draws, and by the covariance.
 
         Raises:
             ModelError: if the regression is of other base parameters.
@@ -335,9 +335,8 @@ def save_draws(draws: Draws, path: str | Path, motion: JointMotion | None = None
     """
     path = Path(path)
     if path.suffix not in TABLE_SUFFIXES:
-        raise DynidError(f"draws are written as .npz or .csv, not as '{path.name}'", "name a file that ends in .npz "
-                                                                                     "or .csv",
-                         code="unknown-table")
+        raise DynidError(f"draws are written as .npz or .csv, not as '{path.name}'",
+                         "name a file that ends in .npz or .csv", code="unknown-table")
     if path.suffix == ".npz":
         with write_whole(path, "wb") as file:
             np.savez_compressed(file, **draw_arrays(draws, motion))

@@ -59,7 +59,7 @@ class Instrumented(Derived):
         return Rows(self.layout, entries, np.ones_like(measured.keep), measured.known)
 
     def instruments(self, piece: Piece) -> Array:
-        """Return tapered instruments Z of a piece (layout.rows, samples), dry friction smoothed; ignore torques."""
+        """Return tapered instruments Z of a piece (layout.rows, samples), dry friction smoothed; torques are unused."""
         motion, taper, layout = self.motions[piece.log], self.tapers[piece.log], self.equations.layout
         window = hann(motion.rate)
         half = len(window) // 2

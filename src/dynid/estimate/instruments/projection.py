@@ -37,7 +37,7 @@ LOW_RATE = 100.0  # Hz, at which residuals are evaluated
 _NEAR_ROWS = 11  # of the low rate, at least, over which the amplitude of residuals is taken
 # in correlation times: with so many independent residuals in a window
 _BLOCK_CORRELATION_LENGTHS = 11
-_NOISE_ITERATIONS = 6  # largest number of alternating estimates of both
+_NOISE_ITERATIONS = 6  # largest number of alternating estimates of amplitude and correlation time
 _MIN_AMPLITUDE_SHARE = 0.2  # of the standard deviation of all residuals: lower bound of their amplitude
 _LEAST_FREE = 0.1  # smallest share of the noise that remains after a fit, near a frequency
 
@@ -102,7 +102,7 @@ def project(regression: Regression, weights: Array, rows: int) -> Projected:
     b = len(base) // 2
     instruments = stacked.r[:b, :b]
     if not np.any(np.abs(instruments) > 0):
-        raise NotPossibleError("no equation remains after the start of the simulation is dropped",
+        raise NotPossibleError("no equation remains after the initial transient of the simulation is dropped",
                                "record longer or give a faster controller", "no-rows-left")
     kept = np.sort(reduce_columns(instruments, base.parameters, range(b), tolerance=_NOT_EXCITED).independent)
     k, chosen = len(kept), stacked.select(np.concatenate([kept, b + kept]))
@@ -112,9 +112,9 @@ def project(regression: Regression, weights: Array, rows: int) -> Projected:
     if singular[-1] < _LOST_RANK * singular[0]:
         ridged = [base.parameters.items[c].name for c in base.independent if base.parameters.items[c].ridge > 0]
         if ridged:
+            more = " and others" if len(ridged) > 4 else ""
             raise NotPossibleError("instrumental variables do not support a ridge penalty, but only a ridge penalty "
-                                   "determines "
-                                   f"{', '.join(ridged[:4])}{' and others' if len(ridged) > 4 else ''}",
+                                   f"determines {', '.join(ridged[:4])}{more}",
                                    "give a friction curve few widths, such as widths = [0.1], or use 'wls'",
                                    "instruments-without-ridge")
         raise NotPossibleError("the instruments have lost rank: the simulated motion differs from the measured one",
@@ -146,7 +146,7 @@ class LowRate:
         kept: taper of each row (rows, dof).
         columns: indices of each joint's columns among the base parameters.
         scale: rows of the regression per row at the low rate.
-        deviation: standard deviation of the residuals (dof,).
+        residual_std: standard deviation of each joint's residuals (dof,).
         relative_error: relative error of the torques along the instruments, percent.
         unexplained: share of the torque that the measured equations do not explain.
     """

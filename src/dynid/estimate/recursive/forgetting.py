@@ -195,8 +195,9 @@ class TowardsPrior(Forgetting):
 class Evidence(Forgetting):
     """Choice of the memory length, among `memories` (samples), with the largest predictive likelihood of recent data.
 
-    One factor is updated for each memory length. After every block its log likelihood under each is added, and earlier
-    blocks are forgotten over `recent` blocks. The longest memory that is not clearly worse than the best is used.
+    One triangular factor is updated for each memory length. After every block of samples, its log likelihood is added
+    to the score of each length, and earlier blocks are forgotten over `recent` blocks. The longest memory that is not
+    clearly worse than the best is used.
     """
 
     memories: tuple[float, ...] = (128.0, 512.0, 2048.0, 8192.0, math.inf)
@@ -240,7 +241,7 @@ def parse_forgetting(given: Forgetting | str | float | None) -> Forgetting:
                          code="bad-forgetting-factor") from None
     places = [one.name for one in fields(rule) if one.name not in ("factors", "memories")]
     if len(values) > len(places):
-        raise ModelError(f"forgetting '{name}' takes {', '.join(places) or 'no numbers'}, got '{numbers}'")
+        raise ModelError(f"forgetting '{name}' takes the numbers {', '.join(places) or '(none)'}, got '{numbers}'")
     if named and rule is not VectorForgetting:
         raise ModelError(f"forgetting '{name}' has one factor for all parameters, got '{numbers}'; factors of single "
                          "joints or parameters are 'vector:OTHERS,NAME=FACTOR,...'", code="single-forgetting-factor")

@@ -121,7 +121,7 @@ class Memory:
         self.settle()
         self.log = self.begun = 0.0
         self.blocks = [block._replace(log=-log * (self.done - block.stop)) for block in self.blocks]
-        self.weight = self.filled + sum((one.stop - one.start) * math.exp(-one.log) for one in self.blocks)
+        self.weight = self.filled + sum((block.stop - block.start) * math.exp(-block.log) for block in self.blocks)
 
     def flush(self) -> None:
         """Store the equations of the current chunk as a block of time."""
@@ -189,13 +189,13 @@ class Memory:
         says = (squares / np.where(total > 0.0, total, 1.0)).sum(axis=1)
         return int(np.argmin(says[:-1] + says[1:]))
 
-    def _merged(self, one: Factor, two: Factor) -> Factor:
+    def _merged(self, first: Factor, second: Factor) -> Factor:
         """Return the triangular factor of the combined data of two factors."""
-        n = len(two.r)
+        n = len(second.r)
         both = np.zeros((2, n, stride(n)))
-        both[0, :, :n], both[1, :, :n] = two.r, one.r
+        both[0, :, :n], both[1, :, :n] = second.r, first.r
         merge(both[0], both[1], self._space, self._which)
-        return Factor(two.columns, both[0, :, :n].copy(), one.rows + two.rows, one.power + two.power)
+        return Factor(second.columns, both[0, :, :n].copy(), first.rows + second.rows, first.power + second.power)
 
     def regression(self, base: BaseParameters, joints: tuple[str, ...]) -> Regression:
         """Return all stored blocks as a regression, with forgetting; its number of rows is the effective one."""
@@ -208,8 +208,8 @@ class Memory:
         if not blocks:
             empty = tuple(Factor(c, np.zeros((len(c) + 1, len(c) + 1)), 0, 0.0) for c in self.layout.columns)
             blocks = [_Stored(self.log, 0, 0, empty, np.zeros(0))]
-        faded = [Block((Span("stream", float(one.start), float(one.stop)),),
-                       tuple(_faded(f, self.log - one.log) for f in one.factors)) for one in blocks]
+        faded = [Block((Span("stream", float(block.start), float(block.stop)),),
+                       tuple(_faded(f, self.log - block.log) for f in block.factors)) for block in blocks]
         return Regression.from_blocks(base, faded, joints, ("stream",))
 
     # -- files -----------------------------------------------------------------------------------

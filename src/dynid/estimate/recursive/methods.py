@@ -123,7 +123,7 @@ def _options(problem: Problem, forgetting: float | str | None, prior_std: float 
              noise: float | str, robust: float) -> StreamOptions:
     """Return the options of a stream from those of a method; known values with a standard deviation become a prior."""
     if prior_std is not None and not prior_std > 0.0:
-        raise ModelError(f"the standard deviation of a start must be above zero, got {prior_std}")
+        raise ModelError(f"prior_std, the initial standard deviation, must be above zero, got {prior_std}")
     b, known = len(problem.base), problem.regression.prior
     values = problem.base.reduce(problem.need_nominal("rls")) if start == "nominal" else np.zeros(b)
     parts = [] if known is None else [(known.matrix, known.values)]

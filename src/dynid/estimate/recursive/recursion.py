@@ -158,13 +158,10 @@ class Recursion:
     def _factors(self, at: int, count: int, m: int) -> tuple[int, Array]:
         """Return mode and forgetting factors of the kernel, for samples at..at + count of m samples."""
         mode, one = self._plan
-        if mode == kernels.VECTOR and self.instrumented:  # forgetting is applied between samples
+        # With instruments, forgetting is applied between samples; the first sample uses the whole prior (eq. 4.12).
+        if mode == kernels.VECTOR and (self.instrumented or self.done == 0):
             return kernels.NONE, np.ones(m)
-        if mode == kernels.VECTOR and self.done == 0:  # eq. 4.12: the first sample uses the whole prior
-            return kernels.NONE, np.ones(m)
-        if mode in (kernels.VECTOR, kernels.VARIABLE):
-            return mode, one
-        if m == 1 and self.forgetting.steady and not self.resting:
+        if mode in (kernels.VECTOR, kernels.VARIABLE) or (m == 1 and self.forgetting.steady and not self.resting):
             return mode, one
         factors = np.ones(m)
         if not self.resting:
@@ -173,7 +170,7 @@ class Recursion:
 
     # -- operations of watchers ------------------------------------------------------------------------
     def add_rows(self, matrix: Array, values: Array) -> None:
-        """Add equations matrix (k, base) beta = values (k,) with unit standard deviations, as own instruments."""
+        """Add prior equations matrix (k, base) beta = values (k,) of unit standard deviation to the factor."""
         front = matrix if self.instrumented else np.zeros((len(matrix), 0))
         self.r[:] = triangular(np.vstack([self.r, np.column_stack([front, matrix, values])]))
         self.norms += np.sum(matrix ** 2, axis=0)
@@ -232,14 +229,11 @@ class Recursion:
 
         The prior is included with its forgetting.
         """
-        stacked = found.stack(self.scale, prior=False)
-        b = len(self.beta)
-        tall = np.zeros((b + 1, b + 1))
-        tall[:b, :b], tall[:b, b], tall[b, b] = stacked.r, stacked.rho, math.sqrt(stacked.rest)
+        data = found.stack(self.scale, prior=False).matrix
         if self.prior is None:
-            return tall
+            return data
         share = math.exp(0.5 * self.memory.log)
-        return triangular(np.vstack([tall, share * np.column_stack([self.prior.matrix, self.prior.values])]))
+        return triangular(data, share * np.column_stack([self.prior.matrix, self.prior.values]))
 
     # -- results ----------------------------------------------------------------------------
     def regression(self) -> Regression:

@@ -68,8 +68,8 @@ def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = F
     if parameters.names != base.parameters.names:
         raise ModelError("the robot of the prior and the observed robot have different parameters; give a prior of "
                          "the same robot and terms")
-    sizes = np.array([np.inf if one.nominal is None else abs(one.nominal) for one in parameters])
-    values = np.array([0.0 if one.nominal is None else one.nominal for one in parameters])
+    sizes = np.array([np.inf if item.nominal is None else abs(item.nominal) for item in parameters])
+    values = np.array([0.0 if item.nominal is None else item.nominal for item in parameters])
     for body in parameters.bodies.values():
         for part in (body[:6], body[6:9]):
             sizes[part] = sizes[part].max()

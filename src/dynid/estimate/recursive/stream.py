@@ -150,11 +150,8 @@ class Stream:
 
     def _with_values(self, found: Estimate, values: Array) -> Estimate:
         """Return the estimate with other values and the diagnostics of their fit."""
-        regression = self.recursion.regression()
-        rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
-        facts = {"relative_error": regression.relative_error(values),
-                 "relative_error_per_joint": regression.relative_errors(values).tolist(),
-                 "residual_std_per_joint": np.sqrt(regression.misfits(values) / rows).tolist()}
+        fit = Diagnostics.from_fit(self.recursion.regression(), values, rank=found.diagnostics.rank)
+        facts = {name: fit[name] for name in ("relative_error", "relative_error_per_joint", "residual_std_per_joint")}
         return replace(found, values=values, diagnostics=found.diagnostics.with_facts(facts))
 
     def _of_kept(self) -> Estimate:

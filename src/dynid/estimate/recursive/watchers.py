@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from dynid.estimate.recursive.recursion import Recursion
 
 _SAMPLES_BETWEEN_LOOKS = 256  # default number of samples between two calls
-MIN_WINDOWS_FOR_MEAN = 8  # windows before mean and spread are used
-_LONG_MEAN_WINDOWS = 100.0  # windows of a long mean
+MIN_WINDOWS_FOR_MEAN = 8  # windows needed before mean and spread of the innovations are used
+_LONG_MEAN_WINDOWS = 100.0  # windows over which a long-term mean is taken
 _MIN_LOG_ODDS = 3.0  # log odds by which a shorter memory must be better: strong evidence after Jeffreys
 _CUSUM_ALLOWANCE, _CUSUM_THRESHOLD = 1.5, 12.0  # in spreads: subtracted at every window, and alarm threshold of the sum
 

@@ -171,8 +171,8 @@ def _represented(target: str, isaaclab_friction: str) -> tuple[str, ...]:
 
 def with_effort_limits(joints: Sequence[SimulatedJoint], robot: Robot) -> tuple[SimulatedJoint, ...]:
     """Return the joints with force limits that do not exceed the effort limits of the robot file."""
-    return tuple(replace(joint, force_limit=min(joint.force_limit, one.effort))
-                 for joint, one in zip(joints, robot.joints, strict=True))
+    return tuple(replace(joint, force_limit=min(joint.force_limit, limits.effort))
+                 for joint, limits in zip(joints, robot.joints, strict=True))
 
 
 def _written(request: _Request, target: str, losses: tuple[TorqueLoss, ...], is_logged: bool) -> Exported:
@@ -207,8 +207,7 @@ def _mjcf(request: _Request, *, with_actuators: bool = True) -> str:
                 raise
             request.notes.append(f"the MJCF is a new file without shapes, because {problem.reason}")
     fields = {f"{name} {j}": (j, name) for name in PASSIVE for j in range(len(request.joints))}
-    values_by_name = {f"{name} {j}": float(value) for name in PASSIVE for j, value in
-                      enumerate(request.column(name))}
+    values_by_name = {f"{name} {j}": float(value) for name in PASSIVE for j, value in enumerate(request.column(name))}
     return to_mjcf(request.robot, request.inertias, values_by_name, fields=fields, actuators=actuators,
                    unchecked=request.unchecked, add_note=request.notes.append)
 
@@ -345,18 +344,18 @@ def usd_json(robot: Robot, inertias: Array, joints: Sequence[SimulatedJoint]) ->
                    for one, joint in zip(joints, robot.joints, strict=True)}}, indent=1) + "\n"
 
 
-def _joint(one: SimulatedJoint, is_prismatic: bool, lower: float, upper: float) -> dict[str, Any]:
+def _joint(joint: SimulatedJoint, is_prismatic: bool, lower: float, upper: float) -> dict[str, Any]:
     """Return the USD attributes of one joint; angles are in degrees."""
     unit = 1.0 if is_prismatic else _RAD_PER_DEGREE
     drive = "linear" if is_prismatic else "angular"
     found: dict[str, Any] = {"type": "PhysicsPrismaticJoint" if is_prismatic else "PhysicsRevoluteJoint",
-                             "physxJoint:armature": one.armature, "dynid:frictionTorque": one.frictionloss,
-                             "dynid:viscousFriction": one.damping}
+                             "physxJoint:armature": joint.armature, "dynid:frictionTorque": joint.frictionloss,
+                             "dynid:viscousFriction": joint.damping}
     given = {"physics:lowerLimit": lower / unit, "physics:upperLimit": upper / unit,
-             "physxJoint:maxJointVelocity": one.velocity_limit / unit,
-             f"drive:{drive}:physics:maxForce": one.force_limit}
+             "physxJoint:maxJointVelocity": joint.velocity_limit / unit,
+             f"drive:{drive}:physics:maxForce": joint.force_limit}
     found |= {key: value for key, value in given.items() if np.isfinite(value)}
-    for key, gain in (("stiffness", one.stiffness), ("damping", one.kd)):
+    for key, gain in (("stiffness", joint.stiffness), ("damping", joint.kd)):
         if gain is not None:
             found[f"drive:{drive}:physics:{key}"] = gain * unit
     return found

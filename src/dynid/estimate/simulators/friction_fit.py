@@ -273,7 +273,7 @@ class SimulatedJoint:
         known = {one.name for one in fields(self)} - {"name"}
         for name in given:
             if name not in known and name != "name":
-                raise ModelError(f"the drive of joint '{self.name}' has a value '{name}'; known are "
+                raise ModelError(f"the drive of joint '{self.name}' has an unknown value '{name}'; known are "
                                  f"{', '.join(sorted(known))}", code="unknown-drive-value")
         try:
             values: dict[str, Any] = {name: float(value) for name, value in given.items()
@@ -285,7 +285,7 @@ class SimulatedJoint:
 
 
 def with_drives(joints: tuple[SimulatedJoint, ...], drives: Mapping[str, Any]) -> tuple[SimulatedJoint, ...]:
-    """Return the joints with drives by name of their joint.
+    """Return the joints with the values of their drives. drives: drive values by name of the joint.
 
     Raises:
         ModelError: if a drive names a joint that the robot does not have.
