@@ -21,8 +21,7 @@ from dynid.consistency.consistency import Consistency
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """Matrices that must be positive definite, one per body or condition b: P_b = sum_k theta[places[b, k]] basis[b, k]
-    - shift I.
+    """Matrices of a barrier, positive definite inside: P_b = sum_k theta[places[b, k]] basis[b, k] - shift I.
 
     places (b, k): parameter indices. basis (b, k, n, n). weights (b,): barrier weights. inverse_nominal (b, n, n): C_b.
     """
@@ -67,8 +66,7 @@ class Matrices:
 
 @dataclass(frozen=True, eq=False)
 class Barrier:
-    """Logarithmic barrier of a consistent set as a function of the parameters, with weights of bodies and other
-    conditions.
+    """Logarithmic barrier of a consistent set as a function of the parameters, with weights of its conditions.
 
     inverse_nominal (bodies, n, n): C_i. weights (bodies,): w_i. other: weight w' of the other conditions.
     """
@@ -103,14 +101,11 @@ class Barrier:
 
     @cached_property
     def planes(self) -> tuple[Array, Array]:
-        """All linear conditions: rows (k, parameters) and offsets (k,) of rows theta + offset >= 0."""
+        """All linear conditions of the set as matrix (k, parameters) and offset (k,) of matrix theta + offset >= 0."""
         linear = [block for block in self.consistency.blocks if block.cone == "nonnegative"]
-        rows = np.zeros((sum(len(block.offset) for block in linear), len(self.consistency.parameters)))
-        at = 0
-        for block in linear:
-            rows[at:at + len(block.offset), block.columns] = block.rows
-            at += len(block.offset)
-        return rows, np.concatenate([block.offset for block in linear]) if linear else np.empty(0)
+        width = len(self.consistency.parameters)
+        return (np.vstack([np.zeros((0, width)), *(block.wide(width) for block in linear)]),
+                np.concatenate([np.zeros(0), *(block.offset for block in linear)]))
 
     def value(self, theta: Array) -> float:
         """Return the value of the barrier at theta (parameters,); infinite outside the consistent set."""

@@ -25,7 +25,7 @@ def svec(matrix: Array) -> Array:
 
 
 def smat(vector: Array) -> Array:
-    """Return the symmetric matrices (..., n, n) of vectors (..., n(n+1)/2) of `svec`."""
+    """Return the symmetric matrices (..., n, n) from their vector form (..., n(n+1)/2), see `svec`."""
     n = int((np.sqrt(8 * vector.shape[-1] + 1) - 1) / 2 + 0.5)
     row, column = triangle(n)
     entries = vector / np.where(row == column, 1.0, np.sqrt(2.0))
@@ -36,8 +36,7 @@ def smat(vector: Array) -> Array:
 
 
 def arrow(vector: Array) -> Array:
-    """Return the matrix t I with u in its first row and column, for a vector (t, u); it is positive semidefinite if
-    and only if |u| <= t."""
+    """Return t I with u in its first row and column, for a vector (t, u): positive semidefinite if |u| <= t."""
     matrix = vector[0] * np.eye(len(vector))
     matrix[0, 1:] = matrix[1:, 0] = vector[1:]
     return matrix
@@ -80,15 +79,21 @@ class ConeConstraint:
         return self.rows @ theta[self.columns] + self.offset
 
     def slack(self, theta: Array) -> float:
-        """Return the distance from the boundary of the cone, negative outside.
+        """Return the distance of F theta + g from the boundary of the cone at theta (parameters,), negative outside.
 
         The distance is the smallest eigenvalue, the smallest entry, t - |u|, or minus the largest error of an equality.
         """
         return slack(self.cone, self.value(theta))
 
+    def wide(self, width: int) -> Array:
+        """Return F (m, width) with a column for each of `width` parameters, zero for those not in the constraint."""
+        matrix = np.zeros((len(self.offset), width))
+        matrix[:, self.columns] = self.rows
+        return matrix
+
     @property
     def unit(self) -> Array:
-        """Return the central direction (m,) of the cone, which leads from every point inside; zeros for an equality."""
+        """Central direction (m,) of the cone, along which points move inside; zeros for an equality."""
         if self.cone == "psd":
             return svec(np.eye(len(smat(self.offset))))
         if self.cone == "soc":

@@ -19,8 +19,8 @@ _MAX_ROUNDS = 40  # of computing mean mass and inertia alternately with the para
 
 def fill_by_barrier(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, tolerance: float,
                     nominal: Array | None = None) -> tuple[Array, Barrier | None]:
-    """Return full parameters (parameters,) whose misfit |M theta - rho|^2 exceeds the smallest one by at most
-    `tolerance`, and the barrier that they minimise; None if they minimise no barrier.
+    """Choose parameters that a constrained fit leaves undetermined. Return all parameters (parameters,), with a misfit
+    |M theta - rho|^2 at most `tolerance` above the smallest one, and the barrier that they minimise or None.
 
     Undetermined parameters are nearest to a nominal model, if one is given. Otherwise they are the most central ones:
     the links are as similar and compact as possible, with the largest sum_i log det P_i for given mean mass and
@@ -57,13 +57,14 @@ def fill_by_barrier(consistency: Consistency, matrix: Array, rho: Array, best: A
 
 
 def barrier_size(consistency: Consistency) -> int:
-    """Return the number of logarithms in the barrier; the fit is optimal within this number times the weight."""
+    """Return the number of logarithms in the barrier of a consistent set. A fit with the barrier is optimal to within
+    this number times the barrier weight."""
     return len(consistency.bodies) * consistency.basis.shape[1] + sum(
         len(block.offset) for block in consistency.blocks if block.cone in ("nonnegative", "soc"))
 
 
 def _within_tolerance(matrix: Array, rho: Array, best: Array, theta: Array, tolerance: float) -> Array:
-    """Return the point nearest to theta on the line from best to theta whose misfit is within the tolerance."""
+    """Return the point nearest to theta on the line from `best` to theta whose misfit is within the tolerance."""
     before, moved = matrix @ best - rho, matrix @ (theta - best)
     # |before + x moved|^2 <= |before|^2 + tolerance
     square, slope = float(moved @ moved), float(before @ moved)
@@ -74,13 +75,13 @@ def _within_tolerance(matrix: Array, rho: Array, best: Array, theta: Array, tole
 
 
 def _isotropic(means: tuple[float, float], n: int, bodies: int) -> Array:
-    """Return the inverse matrices (bodies, n, n) of bodies with mean mass and inertia, each centred in its frame."""
+    """Return inverse matrices (bodies, n, n) of equal bodies with mean mass and moments, centred in their frames."""
     diagonal = np.append(np.full(3, 1.0 / means[0]), np.full(n - 3, 1.0 / means[1]))
     return np.broadcast_to(np.diag(diagonal), (bodies, n, n))
 
 
 def _means(consistency: Consistency, theta: Array) -> tuple[float, float]:
-    """Return the means of the second moments (kg m^2) and of the masses (kg) over the bodies."""
+    """Return the means over all bodies of the second moments (kg m^2) and of the masses (kg) at theta (parameters,)."""
     p = consistency.matrices(theta)
     diagonal = np.diagonal(p, axis1=1, axis2=2)
     return max(float(diagonal[:, :3].mean()), 1e-12 * LENGTH ** 2), max(float(diagonal[:, 3:].mean()), 1e-12)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from dynid.arrays import Array, Ints
-from dynid.consistency.blocks import ConeConstraint, Kind, svec, triangle
+from dynid.consistency.blocks import Cone, ConeConstraint, Kind, svec, triangle
 from dynid.consistency.limits import Box, CentreLimit, Ellipsoid, MassLimit
 from dynid.errors import ModelError
 from dynid.model import Parameters
@@ -34,7 +34,7 @@ FARTHEST = 10.0
 
 @dataclass(frozen=True)
 class Violation:
-    """A violated condition of physical consistency. link: the body or parameter. amount: in the unit of the message."""
+    """A violated condition of physical consistency. link: body or parameter. amount: excess, in the message's unit."""
 
     link: str
     kind: ViolationKind
@@ -108,26 +108,26 @@ class Consistency:
 
     @cached_property
     def places(self) -> Ints:
-        """Indices of the ten parameters of all bodies as one array (bodies, 10)."""
+        """Indices (bodies, 10) of the ten inertial parameters of every body."""
         return np.array(list(self.bodies.values()), dtype=np.int64).reshape(-1, 10)
 
     @cached_property
     def basis(self) -> Array:
-        """Basis matrices (10, n, n): the matrix of a body is their sum weighted by its ten parameters."""
+        """Basis matrices (10, n, n): their sum, weighted by ten inertial parameters, is the matrix of a body."""
         return ten.pseudo_inertia(np.eye(10)) if self.form == "pseudo" else ten.spatial_inertia(np.eye(10))
 
     def matrices(self, theta: Array) -> Array:
-        """Return the matrix of every body (bodies, n, n) that must be positive definite."""
+        """Return the inertia matrices (bodies, n, n) at theta (parameters,), which must be positive definite."""
         tens = theta[self.places]
         return ten.pseudo_inertia(tens) if self.form == "pseudo" else ten.spatial_inertia(tens)
 
     def smallest_eigenvalue(self, theta: Array) -> float:
-        """Return the smallest eigenvalue over all bodies, kg or kg m^2; infinite for a model without bodies."""
+        """Return the smallest eigenvalue of all inertia matrices, kg or kg m^2; infinite without bodies."""
         return float(np.linalg.eigvalsh(self.matrices(theta)).min()) if self.bodies else np.inf
 
     @cached_property
     def blocks(self) -> tuple[ConeConstraint, ...]:
-        """All conditions as cone constraints; those of the bodies are first."""
+        """All conditions as cone constraints: first those of the bodies, last the limit of the total mass."""
         return tuple(self._blocks())
 
     def _blocks(self) -> Iterator[ConeConstraint]:
@@ -148,17 +148,17 @@ class Consistency:
                     f"{item.name} of '{item.part}' not negative", "positive", "nonnegative", np.array([k]),
                     np.ones((1, 1)), np.zeros(1), np.ones(1))
         for name, value in self.known.items():
-            item = self.parameters.items[self.parameters.index(name)]
-            yield ConeConstraint(f"{name} of '{item.part}' = {value:g} {item.unit}", "known", "zero",
-                        np.array([self.parameters.index(name)]), np.ones((1, 1)), np.array([-value]),
-                        np.array([1.0 / max(1.0, abs(value))]), item.part)
+            place = self.parameters.index(name)
+            item = self.parameters.items[place]
+            yield ConeConstraint(f"{name} of '{item.part}' = {value:g} {item.unit}", "known", "zero", np.array([place]),
+                                 np.ones((1, 1)), np.array([-value]), np.array([1.0 / max(1.0, abs(value))]), item.part)
         for name, high in self.largest.items():
             place = self.parameters.index(name)
             item = self.parameters.items[place]
             sides = [[-1.0]] if item.positive else [[-1.0], [1.0]]
             yield ConeConstraint(f"{name} of '{item.part}' within {high:.4g} {item.unit}", "torque", "nonnegative",
-                        np.array([place]), np.array(sides), np.full(len(sides), high),
-                        np.full(len(sides), 1.0 / max(1.0, high)))
+                                 np.array([place]), np.array(sides), np.full(len(sides), high),
+                                 np.full(len(sides), 1.0 / max(1.0, high)))
         for name, rows in self.dissipating.items():
             own = np.flatnonzero(np.any(rows != 0.0, axis=0))
             yield ConeConstraint(
@@ -168,8 +168,8 @@ class Consistency:
             coefficients = parsed(text, self.parameters)
             columns = np.flatnonzero(coefficients)
             yield ConeConstraint(f"{text} between {low:g} and {high:g}", "interval", "nonnegative", columns,
-                        np.array([coefficients[columns], -coefficients[columns]]), np.array([-low, high]),
-                        np.full(2, 1.0 / max(high - low, 1e-6)))
+                                 np.array([coefficients[columns], -coefficients[columns]]), np.array([-low, high]),
+                                 np.full(2, 1.0 / max(high - low, 1e-6)))
         for body, limit in self.centres.items():
             yield _centre_block(body, self.bodies[body][6:], limit)
         for mass in self.masses:
@@ -180,21 +180,20 @@ class Consistency:
     def _mass_blocks(self, limit: MassLimit) -> Iterator[ConeConstraint]:
         columns = np.array([self.bodies[body][9] for body in limit.bodies or self.bodies], dtype=np.int64)
         body = limit.bodies[0] if len(limit.bodies) == 1 else None
-        one = np.ones((1, len(columns)))
         balance = np.array([1.0 / max(1.0, abs(limit.low or 0.0), abs(limit.high or 0.0))])
-        if limit.equal:
-            yield ConeConstraint(
-                limit.text, "mass", "zero", columns, one, np.array([-float(limit.low or 0.0)]), balance, body
-            )
+
+        def constraint(text: str, cone: Cone, sign: float, value: float) -> ConeConstraint:
+            """Return the constraint that sign * (total mass - value) lies in a cone."""
+            return ConeConstraint(text, "mass", cone, columns, np.full((1, len(columns)), sign),
+                                  np.array([-sign * value]), balance, body)
+
+        if limit.low is not None and limit.equal:
+            yield constraint(limit.text, "zero", 1.0, limit.low)
             return
         if limit.low is not None:
-            yield ConeConstraint(
-                MassLimit(low=limit.low, bodies=limit.bodies).text, "mass", "nonnegative", columns, one,
-                np.array([-limit.low]), balance, body)
+            yield constraint(MassLimit(limit.low, None, limit.bodies).text, "nonnegative", 1.0, limit.low)
         if limit.high is not None:
-            yield ConeConstraint(
-                MassLimit(high=limit.high, bodies=limit.bodies).text, "mass", "nonnegative", columns, -one,
-                np.array([limit.high]), balance, body)
+            yield constraint(MassLimit(None, limit.high, limit.bodies).text, "nonnegative", -1.0, limit.high)
 
     def with_known(self, theta: Array) -> Array:
         """Return the parameters (parameters,) with known values set exactly, which solvers do not ensure."""
@@ -205,12 +204,11 @@ class Consistency:
 
     # -- a full parameter vector -------------------------------------------------------------------------
     def slack(self, theta: Array) -> float:
-        """Return the smallest distance of theta (parameters,) from the boundary of a constraint; negative outside the
-        set."""
+        """Return the smallest distance of theta (parameters,) from a constraint's boundary; negative outside."""
         return min((block.slack(theta) for block in self.blocks), default=np.inf)
 
     def violations(self, theta: Array, tolerance: float = 0.0) -> tuple[Violation, ...]:
-        """Return the conditions that theta (parameters,) violates by more than the tolerance, with link and kind."""
+        """Return the conditions that theta (parameters,) violates by more than the tolerance."""
         theta = self.parameters.vector(theta)
         return tuple(v for v in self._violations(theta) if v.amount > tolerance)
 
@@ -249,7 +247,7 @@ def _centre_block(body: str, columns: Ints, limit: CentreLimit) -> ConeConstrain
 
 def body_violations(link: str, numbers: Array, centre: CentreLimit | None = None, *,
                     triangle_too: bool = True) -> Iterator[Violation]:
-    """Yield violations by the ten parameters of one link: mass, inertia, triangle inequality, centre of mass."""
+    """Yield the conditions that a link's ten parameters violate: mass, inertia, triangle inequality, centre."""
     faults = list(ten.body_faults(link, numbers))
     # If the inertia is not positive definite, the triangle inequality gives no further information.
     definite = all(fault.kind != "not-positive-definite" for fault in faults)

@@ -36,14 +36,14 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """Distance of the values from the hyperplane: a lower bound of their distance from the consistent set; minus
-        infinity for a zero normal."""
+        """Distance of the values from the separating hyperplane, a lower bound of their distance from the consistent
+        set; minus infinity for a zero normal."""
         reach = sum(float(block.offset @ z) for block, z in zip(self.consistency.blocks, self.duals, strict=True))
         size = float(np.linalg.norm(self.normal))
         return -(float(self.normal @ self.values) + reach) / size if size > 0 else -np.inf
 
     def error(self) -> float:
-        """Return the largest gap that rounding errors could cause, for robots up to `LARGEST_ROBOT`."""
+        """Return the largest gap of the proof that rounding errors could cause, for robots up to `LARGEST_ROBOT`."""
         blocks = self.consistency.blocks
         balance = self.matrix.T @ self.normal
         for block, z in zip(blocks, self.duals, strict=True):
@@ -57,12 +57,12 @@ class Certificate:
         return slip * LARGEST_ROBOT / float(np.linalg.norm(self.normal))
 
     def verify(self) -> bool:
-        """Return whether the gap exceeds rounding errors, for robots up to `LARGEST_ROBOT`."""
+        """Return whether the gap of the proof exceeds rounding errors, for robots up to `LARGEST_ROBOT`."""
         return bool(np.isfinite(self.gap) and self.gap > self.error())
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Names of the conditions in the proof, the strongest first."""
+        """Names of the physical conditions that the proof of infeasibility uses, the strongest first."""
         sizes = [(float(np.linalg.norm(z / block.balance)), block.name)
                  for block, z in zip(self.consistency.blocks, self.duals, strict=True)]
         largest = max(size for size, _ in sizes)
@@ -93,7 +93,7 @@ class Feasibility:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Reasons as sentences: the violations of a full vector, or the conditions of the certificate."""
+        """Sentences on why the parameters are inconsistent: violated conditions, or those of the certificate."""
         if self.possible:
             return ()
         if self.violations:
@@ -103,7 +103,7 @@ class Feasibility:
 
 def nearest(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None, *,
             tolerance: float = TOLERANCE) -> Feasibility:
-    """Return the physically consistent parameters that are nearest to the given values.
+    """Return the physically consistent parameters that are nearest to given base or standard parameters.
 
     The distance is measured in base parameters (Sousa, eq. 3.40) or, without a base, in full parameters (eq. 3.56).
     """
@@ -117,7 +117,7 @@ def nearest(consistency: Consistency, values: ArrayLike, base: BaseParameters | 
 
 def test(consistency: Consistency, values: ArrayLike, base: BaseParameters | None = None, *,
          tolerance: float = TOLERANCE) -> Feasibility:
-    """Test whether base parameters (Sousa, eq. 3.35), or without `base` full parameters, are physically consistent.
+    """Test whether base parameters (Sousa, eq. 3.35), or standard ones if `base` is None, are consistent.
 
     For full parameters and a base, the test is whether a consistent robot with the same torques exists (eq. 3.55);
     `virtual` is True if it exists although the given parameters are inconsistent.
@@ -142,8 +142,8 @@ def _space(consistency: Consistency, values: ArrayLike, base: BaseParameters | N
 
 
 def _closest(consistency: Consistency, matrix: Array, given: Array) -> tuple[Array, Certificate]:
-    """Return the nearest consistent theta (parameters,) and the certificate of its distance. The problem is solved
-    repeatedly, scaled by the distance that was found, for accuracy of small distances."""
+    """Return the nearest consistent theta (parameters,) and the proof of its distance. The problem is solved
+    repeatedly, scaled by the last distance, so that small distances are accurate."""
     scale = scales(consistency)
     floor = 1e-8 * max(1.0, float(np.linalg.norm(given)))
     size = max(0.1, 0.01 * float(np.linalg.norm(given)))

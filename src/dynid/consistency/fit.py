@@ -64,7 +64,7 @@ def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
     if prior is not None:
         matrix, rho = np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]])
         matrix, rho = _triangular(matrix, rho)
-    size = float(np.sqrt(_unit(stacked, least)))
+    size = float(np.sqrt(misfit_unit(stacked, least)))
     solution = _solve(consistency, matrix, rho, size)
     theta, shift = moved_inside(consistency, solution.theta)
     beta = base.matrix @ theta
@@ -121,18 +121,14 @@ def _solve(consistency: Consistency, matrix: Array, rho: Array, size: float) -> 
                            "limits in units other than newton metres, kilograms and metres")
 
 
-def misfit_unit(stacked: Stacked) -> float:
-    """Return the reference value of misfits (weighted sums of squares): the unconstrained misfit, or a millionth of the
-    squared torques for data without noise."""
-    return _unit(stacked, _least(stacked))
-
-
-def _unit(stacked: Stacked, least: float) -> float:
-    return max(least, 1e-6 * float(np.sum(stacked.rho ** 2)), 1e-300)
+def misfit_unit(stacked: Stacked, least: float | None = None) -> float:
+    """Return the reference value of misfits (weighted sums of squares): the unconstrained misfit `least`, or a
+    millionth of the squared torques for data without noise."""
+    return max(_least(stacked) if least is None else least, 1e-6 * float(np.sum(stacked.rho ** 2)), 1e-300)
 
 
 def _least(stacked: Stacked) -> float:
-    """Return the misfit of unconstrained least squares."""
+    """Return the misfit (weighted sum of squared residuals) of unconstrained least squares."""
     diagonal = np.abs(np.diag(stacked.r))
     if diagonal.min() > 1e-9 * diagonal.max():
         return stacked.rest
@@ -149,13 +145,13 @@ def _triangular(matrix: Array, rho: Array) -> tuple[Array, Array]:
 
 
 def _scaled_slack(block: ConeConstraint, theta: Array) -> float:
-    """Return the distance of the parameters from the boundary of a condition, in the units of its multiplier. At the
+    """Return the distance of the parameters from the boundary of a constraint, in the units of its multiplier. At the
     optimum the distance or the multiplier is zero; for an inexact solution the larger one decides."""
     return slack(block.cone, block.value(theta) * block.balance)
 
 
 def _multiplier(block: ConeConstraint, z: Array) -> float:
-    """Return the largest multiplier of a condition: the first-order gain of one unit (1 kg, 0.1 m) of slack."""
+    """Return the largest multiplier of a constraint: decrease of the objective per unit (1 kg, 0.1 m) of slack."""
     scaled = z / block.balance
     if block.cone == "psd":
         return float(np.linalg.eigvalsh(smat(scaled))[-1])

@@ -23,8 +23,8 @@ _CONTRADICTION_SHARE = 1e-4  # of the largest multiplier: above it, a condition 
 
 
 def scales(consistency: Consistency, matrix: Array | None = None) -> Array:
-    """Return the unit of each parameter in the solver (parameters,), based on 1 kg and 0.1 m for bodies. matrix (k,
-    parameters): matrix of the fit, by which friction and other parameters are scaled to their effect on torques."""
+    """Return the unit (parameters,) of each parameter in the cone solver: for bodies, 1 kg and 0.1 m. matrix (k,
+    parameters): matrix of the fit; friction and other parameters are scaled by their effect on torques."""
     scale = np.ones(len(consistency.parameters))
     if matrix is not None:
         norms = np.linalg.norm(matrix, axis=0)
@@ -36,8 +36,8 @@ def scales(consistency: Consistency, matrix: Array | None = None) -> Array:
 
 
 def interior_point(consistency: Consistency) -> Array:
-    """Return full parameters (parameters,) well inside the set; equal sets share the cached result. Raise an error that
-    names the contradicting conditions if the set is empty."""
+    """Return standard parameters (parameters,) well inside the consistent set; equal sets share a cached result. Raise
+    an error that names the contradicting conditions if the set is empty."""
     if consistency.centres:  # limits on centres are not hashable
         return _interior_point(consistency)
     found = _FOUND_POINTS.setdefault(consistency.parameters, {})
@@ -55,24 +55,21 @@ def _interior_point(consistency: Consistency) -> Array:
     target = np.zeros((1, width + 1))
     target[0, width] = 1.0
     solution = solve_program(blocks, target, np.ones(1), np.append(scales(consistency), 1.0))
+    names = "; ".join(contradicting(consistency, solution))
     if solution.impossible or (solution.solved and solution.theta[width] < -_NO_ROOM):
-        names = contradicting(consistency, solution)
-        raise NotPossibleError("no robot satisfies all of these conditions together, so loosen one: "
-                               f"{'; '.join(names)}",
+        raise NotPossibleError(f"no robot satisfies all of these conditions together, so loosen one: {names}",
                                code="conditions-contradict")
     if not solution.solved:
         raise NotPossibleError("the conditions could not be checked against each other (solver status: "
                                f"{solution.status}); check for limits in units other than kilograms and metres")
     if solution.theta[width] < _NO_ROOM:
-        names = contradicting(consistency, solution)
-        raise NotPossibleError("only single parameter values satisfy these conditions together; loosen one: "
-                               f"{'; '.join(names)}",
+        raise NotPossibleError(f"only single parameter values satisfy these conditions together; loosen one: {names}",
                                code="conditions-without-interior")
     return solution.theta[:width]
 
 
 def contradicting(consistency: Consistency, solution: ProgramSolution) -> list[str]:
-    """Return the names of the contradicting conditions, those with nonzero multipliers in the proof."""
+    """Return the names of contradicting conditions: those with nonzero multipliers in the infeasibility proof."""
     sizes = [float(np.linalg.norm(z / block.balance))
              for z, block in zip(solution.duals, consistency.blocks, strict=True)]
     largest = max(sizes, default=0.0)
@@ -81,7 +78,7 @@ def contradicting(consistency: Consistency, solution: ProgramSolution) -> list[s
 
 
 def _widened(block: ConeConstraint, width: int) -> ConeConstraint:
-    """Return a cone constraint that has its distance from the boundary as an additional variable."""
+    """Return a cone constraint with an additional variable, the distance from the boundary of the cone."""
     rows = np.column_stack([block.rows, -block.unit / block.balance])
     return replace(block, columns=np.append(block.columns, width), rows=rows)
 
@@ -120,5 +117,5 @@ def moved_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
 
 
 def _rounding(block: ConeConstraint, theta: Array) -> float:
-    """Return the rounding error of the eigenvalues of a matrix condition at theta; zero for other conditions."""
+    """Return the rounding error of the eigenvalues of a matrix constraint at theta; zero for other constraints."""
     return 8.0 * np.finfo(float).eps * float(np.abs(block.value(theta)).max()) if block.cone == "psd" else 0.0

@@ -69,7 +69,7 @@ class Hull:
         object.__setattr__(self, "planes", (-equations[:, :3], -equations[:, 3]))
 
     def outside(self, com: Array) -> float:
-        """Return the largest distance (m) of a point from the hull's planes on the outside, 0 inside."""
+        """Return the largest distance (m) of a point beyond one of the hull's planes, 0 inside."""
         normals, offsets = self.planes
         return max(0.0, float(-(normals @ com + offsets).min()))
 
@@ -105,7 +105,7 @@ CentreLimit = Box | Hull | Ellipsoid
 
 @dataclass(frozen=True)
 class MassLimit:
-    """Limits of the total mass of some links, kg; low == high fixes it. bodies: names of the links; empty means all."""
+    """Limits of the total mass of links, kg; low == high is an exact mass. bodies: names of links; empty means all."""
 
     low: float | None = None
     high: float | None = None
@@ -149,7 +149,7 @@ def limits_from_shapes(robot: Robot) -> dict[str, CentreLimit]:
 
 
 def _corners(shape: Shape) -> Array:
-    """Return points (k, 3) in the body frame whose hull contains the shape."""
+    """Return points (k, 3) in the body frame, m, whose convex hull contains a collision shape."""
     if shape.kind == "box":
         half = np.array(shape.size) / 2
     elif shape.kind == "sphere":

@@ -57,7 +57,8 @@ def minimise_along(matrix: Array, rho: Array, barriers: Iterable[Barrier], start
 
 def _minimum(misfit: _Misfit, theta: Array, barrier: Barrier, state: _Multipliers | None, start: Array
              ) -> tuple[Array, _Multipliers] | None:
-    """Return the minimum with one barrier and its multipliers, from a neighbour's or the start; None on failure."""
+    """Return the minimum of the fit with one barrier, and its multipliers. The search starts from the multipliers
+    `state` of a similar problem, then from `start`; None if both fail."""
     free, found = free_moves(barrier.consistency), None
     try:
         if state is not None:
@@ -84,7 +85,7 @@ def _newton(misfit: _Misfit, theta: Array, state: _Multipliers, free: Array | No
             enough: float) -> tuple[Array, _Multipliers] | None:
     """Return the minimum of the fit plus the barrier, and its multipliers; None if the iteration does not converge.
     most: largest number of steps. length: assumed length of the previous step. enough: accepted Newton decrement after
-    the last step, relative to the sum of the weights."""
+    the last step, relative to the sum of the barrier weights."""
     matrix, normal = misfit.matrix, misfit.normal
     error = matrix @ theta - misfit.rho
     total, decrement = state.total, np.inf
@@ -129,8 +130,7 @@ class _Conditions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Multipliers:
-    """Multipliers of a barrier's conditions: S (b, n, n) for each group of matrices, z (k,) for the planes. At the
-    minimum P S = w I and s z = w'."""
+    """Multipliers of a barrier: S (b, n, n) of matrices, z (k,) of planes; P S = w I and s z = w' at the minimum."""
 
     barrier: Barrier
     matrices: tuple[Array, ...]
@@ -145,7 +145,7 @@ class _Multipliers:
 
     @staticmethod
     def at(barrier: Barrier, theta: Array, normal: Array, slope: Array, free: Array | None) -> _Multipliers:
-        """Return initial multipliers at theta, for equal weights so large that theta is nearly the minimum."""
+        """Return initial multipliers at theta, for equal barrier weights so large that theta is nearly optimal."""
         gradient, hessian = barrier.derivatives(theta)
         first = _Multipliers.from_minimum(barrier, theta)
         total = first.total
@@ -162,8 +162,8 @@ class _Multipliers:
         return sum(group.total for group in self.barrier.groups) + self.barrier.other * max(len(self.planes), 1)
 
     def goals(self, at: _Conditions, length: float) -> list[float]:
-        """Return the ratios of barrier weights to their final values after this step, per group of matrices and for the
-        planes. The ratios are smaller if the last step was longer."""
+        """Return the barrier weights after this Newton step, relative to their final values: one per group of matrices,
+        and one for the planes. They decrease more after a long step."""
         keep = 0.1 if length > 0.7 else 0.4 if length > 0.2 else 1.0
         now = [float(np.sum(p * s)) / group.total
                for group, p, s in zip(self.barrier.groups, at.matrices, self.matrices, strict=True)]
@@ -171,7 +171,7 @@ class _Multipliers:
         return [max(1.0, keep * x) for x in now]
 
     def system(self, at: _Conditions, goals: list[float]) -> tuple[Array, Array]:
-        """Return the gradient (parameters,) of the barrier with weights multiplied by `goals`, and its Hessian."""
+        """Return gradient and Hessian of the barrier by the parameters, with weights multiplied by `goals`."""
         rows, _ = self.barrier.planes
         gradient = -goals[-1] * self.barrier.other * (rows.T @ (1.0 / at.slacks))
         hessian = rows.T @ (rows * (self.planes / at.slacks)[:, None])
@@ -193,7 +193,7 @@ class _Multipliers:
         return _Multipliers(self.barrier, tuple(matrices), planes)
 
     def length(self, at: _Conditions, step: Array, changes: _Multipliers) -> float:
-        """Return the largest fraction of the step that keeps conditions and multipliers inside their cones."""
+        """Return the largest fraction of a Newton step that keeps conditions and multipliers inside their cones."""
         rows, _ = self.barrier.planes
         worst = max(float((-(rows @ step) / at.slacks).max(initial=0.0)),
                     float((-changes.planes / self.planes).max(initial=0.0)))
@@ -209,14 +209,11 @@ class _Multipliers:
 
 
 def free_moves(consistency: Consistency) -> Array | None:
-    """Return directions (parameters, k) that do not change any equality constraint; None if there are no equalities."""
+    """Return directions (parameters, k) that do not change equality constraints; None if there are none of these."""
     equalities = [block for block in consistency.blocks if block.cone == "zero"]
     if not equalities:
         return None
-    rows = np.zeros((len(equalities), len(consistency.parameters)))
-    for k, block in enumerate(equalities):
-        rows[k, block.columns] = block.rows[0]
-    return np.asarray(null_space(rows))
+    return null_space(np.vstack([block.wide(len(consistency.parameters)) for block in equalities]))
 
 
 def _step(hessian: Array, gradient: Array, free: Array | None) -> Array:

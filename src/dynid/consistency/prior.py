@@ -41,8 +41,7 @@ _BARRIER_WEIGHT = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Nominal:
-    """A nominal model as the mode of a prior: matrices (bodies, 4, 4), theta (parameters,) with zeros for missing
-    values.
+    """A nominal model as the mode of a prior: matrices (bodies, 4, 4), and theta (parameters,), zero if missing.
 
     thickened: links thinner than half a centimetre, which were thickened so that they do not fix the estimate.
     """
@@ -53,9 +52,9 @@ class Nominal:
 
 
 def nominal_model(consistency: Consistency, values: Array | None = None) -> Nominal:
-    """Return the nominal model from the parameters' own values, or from others (parameters,)."""
+    """Return the nominal model from the nominal values of the robot file, or from given values (parameters,)."""
     if consistency.form != "pseudo":
-        raise ModelError("a nominal model is compared by 4 x 4 pseudo-inertias; use form 'pseudo'")
+        raise ModelError("regularisation toward a nominal model uses 4 x 4 pseudo-inertias; use form = 'pseudo'")
     items = consistency.parameters.items
     given = np.array([np.nan if item.nominal is None else item.nominal for item in items]) if values is None else values
     theta = np.zeros(len(items))
@@ -85,14 +84,15 @@ def nominal_model(consistency: Consistency, values: Array | None = None) -> Nomi
 
 @dataclass(frozen=True, eq=False)
 class PriorFit:
-    """Fit with a prior of a given strength.
+    """Regularised fit with a prior of a given strength.
 
     Attributes:
         theta: parameters (parameters,).
         strength: strength of the prior.
         information: Hessian of half the sum of squares and of the prior (parameters, parameters).
         evidence: log probability of the data, up to a constant.
-        free: directions (parameters, k) that do not change known values; None for all."""
+        free: directions (parameters, k) that do not change known values; None for all.
+    """
 
     theta: Array
     strength: float
@@ -102,7 +102,7 @@ class PriorFit:
 
     @property
     def spread(self) -> Array:
-        """Return the posterior covariance (parameters, parameters), zero for known parameters."""
+        """Posterior covariance (parameters, parameters), zero for parameters with known values."""
         if self.free is None:
             return np.asarray(np.linalg.pinv(self.information, rcond=1e-14, hermitian=True))
         inner = np.linalg.pinv(self.free.T @ self.information @ self.free, rcond=1e-14, hermitian=True)
@@ -141,8 +141,8 @@ def _within(matrix: Array, free: Array | None) -> Array:
 
 def _fixed_parameter_term(consistency: Consistency, inverse_nominal: Array, nominal: Nominal,
                  free: Array | None) -> Callable[[float], float]:
-    """Return a function of the strength: the change of the prior's log integral by fixed parameters, in a normal
-    approximation at the nominal model."""
+    """Return the change of the log integral of the prior by fixed parameters, as a function of the strength. It is a
+    normal approximation at the nominal model."""
     if free is None:
         return lambda strength: 0.0
     group = Barrier(consistency, inverse_nominal, np.ones(len(nominal.matrices)), 0.0).groups[0]
@@ -160,7 +160,7 @@ def _fixed_parameter_term(consistency: Consistency, inverse_nominal: Array, nomi
 
 
 def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
-    """Return the fit of greatest evidence. The search ends after three decreases to negligible evidence."""
+    """Return the fit of greatest evidence. The search ends after three decreases to a negligible evidence."""
     best, before, fallen = None, np.inf, 0
     for one in fits:
         fallen = fallen + 1 if one.evidence < before else 0
@@ -183,7 +183,7 @@ def _log_integral(strength: float, pseudo: Array) -> float:
 
 
 def euclidean_rows(consistency: Consistency, nominal: Nominal) -> tuple[Array, Array]:
-    """Return W (k, parameters) and W theta0 (k,) of the Euclidean prior |W theta - W theta0|^2, scaled by each body."""
+    """Return W (k, parameters) and W theta0 (k,) of the prior |W theta - W theta0|^2, scaled by mass and size."""
     rows = np.zeros((10 * len(consistency.bodies), len(consistency.parameters)))
     for b, (columns, pseudo) in enumerate(zip(consistency.bodies.values(), nominal.matrices, strict=True)):
         mass = pseudo[3, 3]
@@ -195,8 +195,7 @@ def euclidean_rows(consistency: Consistency, nominal: Nominal) -> tuple[Array, A
 
 def euclidean_fits(consistency: Consistency, matrix: Array, rho: Array, rows: Array, values: Array,
                    strengths: Sequence[float] = STRENGTHS) -> list[PriorFit]:
-    """Return unconstrained fits with the Euclidean prior, for which the evidence is exact; parameters without a prior
-    are free."""
+    """Return unconstrained fits with the Euclidean prior, with exact evidence; other parameters are free."""
     free = free_moves(consistency)
     fixed = consistency.with_known(np.zeros(matrix.shape[1]))
     moves = np.eye(matrix.shape[1]) if free is None else free
@@ -213,7 +212,7 @@ def euclidean_fits(consistency: Consistency, matrix: Array, rho: Array, rows: Ar
 
 
 def inside_start(consistency: Consistency, nominal: Nominal) -> Array:
-    """Return strictly interior parameters (parameters,) near the nominal model; positive ones are at least 0.1."""
+    """Return parameters (parameters,) strictly inside the consistent set and near the nominal model."""
     theta = nominal.theta.copy()
     flagged = consistency.parameters.positive
     theta[flagged] = np.maximum(theta[flagged], 0.1)

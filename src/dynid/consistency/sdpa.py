@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -56,13 +55,15 @@ def _arrow(matrix: Array, values: Array) -> tuple[int, bool, list[Entry]]:
 
 
 def _matrices(block: ConeConstraint, unit: Array) -> tuple[int, bool, list[Entry]]:
-    """Return one condition of the consistent set as a block of SDPA's form."""
+    """Return a condition of the consistent set as a block of SDPA: size, whether it is diagonal, and entries."""
     rows, offset = block.rows * unit[block.columns] * block.balance[:, None], block.offset * block.balance
     columns = [int(c) + 1 for c in block.columns]
     if block.cone in ("psd", "soc"):
         made = smat if block.cone == "psd" else arrow
         every = [(0, -made(offset)), *zip(columns, map(made, rows.T), strict=True)]
-        return len(every[0][1]), False, [entry for variable, one in every for entry in _upper(variable, one)]
+        upper = list(zip(*np.triu_indices(len(every[0][1])), strict=True))
+        return len(every[0][1]), False, [(variable, int(row), int(column), float(matrix[row, column]))
+                                         for variable, matrix in every for row, column in upper]
     if block.cone == "zero":
         rows, offset = np.vstack([rows, -rows]), np.concatenate([offset, -offset])
     flat: list[Entry] = []
@@ -70,9 +71,3 @@ def _matrices(block: ConeConstraint, unit: Array) -> tuple[int, bool, list[Entry
         flat.append((0, k, k, -float(offset[k])))
         flat += [(c, k, k, float(x)) for c, x in zip(columns, rows[k], strict=True)]
     return len(offset), True, flat
-
-
-def _upper(variable: int, matrix: Array) -> Iterator[Entry]:
-    """Yield the entries of the upper triangle of a symmetric matrix (n, n)."""
-    for row, column in zip(*np.triu_indices(len(matrix)), strict=True):
-        yield variable, int(row), int(column), float(matrix[row, column])

@@ -38,7 +38,7 @@ class BlockCrossValidation:
 
     @property
     def known(self) -> Array:
-        """Errors in percent of the blocks that have a torque."""
+        """Cross-validation errors, percent, of the blocks in which torques are not all zero."""
         return self.errors[np.isfinite(self.errors)]
 
     @property
@@ -78,7 +78,7 @@ def cross_validate_blocks(problem: Problem, method: str, options: Mapping[str, A
 
 
 def _refitted(estimate: Estimate, fewer: Regression) -> Estimate | None:
-    """Return the estimate without a block by the method's `refit`; None if the method has none or if it fails."""
+    """Return the estimate without a block of time by the faster `refit` of its method; None if this is not possible."""
     if estimate.refit is None or estimate.base is not fewer.base:
         return None
     try:
@@ -101,7 +101,7 @@ def fit_without(problem: Problem, fewer: Regression, k: int, method: str, option
 
 
 def block_errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[float]]:
-    """Return the relative error of a fit on block k, percent, in total and per joint; nan if there is no torque."""
+    """Return the relative torque error of a fit on block k, percent, in total and per joint; nan for zero torques."""
     block = problem.regression.only(k)
     if fit.model is problem.model and fit.base is problem.base and problem.filtered is None:
         power, misfit = np.array([factor.power for factor in block.factors]), block.misfits(fit.values)
@@ -116,7 +116,7 @@ def block_errors(problem: Problem, fit: Estimate, k: int) -> tuple[float, list[f
 
 
 def masked(problem: Problem, block: Block, inside: bool) -> tuple[Samples, ...]:
-    """Return samples in which only the rows of one block of time are valid, or all other rows."""
+    """Return samples in which only the rows of one block of time are valid (inside=True), or only all other rows."""
     parts = []
     for log, part in zip(problem.places, problem.data, strict=True):
         rows = np.zeros(len(part), dtype=bool)

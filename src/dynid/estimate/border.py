@@ -27,15 +27,15 @@ from dynid.regression import Stacked
 _SIGNIFICANT_STD = 2.0  # standard errors by which the unconstrained estimate must violate an equality before it counts
 # of the barrier's weight: a condition that is violated by about four standard errors then counts half
 _BARRIER_SOFTNESS = 0.03
-_ONE_SIDED = 0.5  # share of the variance of one-sided errors
+_ONE_SIDED = 0.5  # share of the unconstrained variance that remains if errors have one sign only
 _VANISHED_VARIANCE_SHARE = 1e-6  # of the unconstrained variance: a smaller constrained variance counts as zero
 BORDER_TOLERANCE = 1e-9  # relative to a row, or to the largest eigenvalue or slack
 
 
 @dataclass(frozen=True, eq=False)
 class _Conditions:
-    """Directions of constraints: rows (k, parameters) of length one, and their strengths (k,), the root of a weight
-    relative to the sum of squares; infinite for equalities."""
+    """Directions in parameter space that constraints restrict: unit vectors (k, parameters), and strengths (k,). A
+    strength is the root of a weight relative to the sum of squares; infinite for equalities."""
 
     rows: Array
     strength: Array
@@ -72,7 +72,7 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
 
 
 def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:
-    """Return the directions that the constraints of the consistent set restrict at theta, for a barrier weight."""
+    """Return the directions in parameter space that the constraints restrict at theta (parameters,)."""
     parts = [_constrained_directions(block, block.value(theta), weight) for block in consistency.blocks]
     rows = np.zeros((sum(len(strength) for _, strength in parts), len(theta)))
     at = 0
@@ -86,7 +86,7 @@ def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Condi
 
 
 def _constrained_directions(block: ConeConstraint, value: Array, weight: float) -> tuple[Array, Array]:
-    """Return the constrained directions of a cone constraint as rows (k, columns), and their strengths (k,)."""
+    """Return the directions that one cone constraint restricts as rows (k, columns), and their strengths (k,)."""
     if block.cone == "psd":
         values, vectors = np.linalg.eigh(smat(value * block.balance))
         a, b = triangle(len(values))

@@ -1,4 +1,4 @@
-"""Least squares with bounds on a triangular factor."""
+"""Bounded least squares: minimise |r x - rho|^2 with lower and upper bounds of x."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def bounded_least_squares(r: Array, rho: Array, low: Array, high: Array, start: 
 
 
 def nearest_within(values: Array, covariance: Array, low: Array, high: Array) -> Array:
-    """Return the values within bounds (k,) that are nearest in the metric of their covariance."""
+    """Return the values within bounds (k,) that are nearest to given values in the metric of their covariance."""
     known = np.diag(covariance) > 0
     size = np.sqrt(np.where(known, np.diag(covariance), 1.0))
     spread, vectors = np.linalg.eigh((covariance / np.outer(size, size))[np.ix_(known, known)])
@@ -65,7 +65,7 @@ def _active_set(r: Array, rho: Array, low: Array, high: Array, start: Array | No
 
 def _free_best(a: Array, rho: Array, low: Array, high: Array, x: Array, at_low: Bools,
                at_high: Bools) -> tuple[Array, Bools, Bools]:
-    """Return the least-squares solution over the free entries, and masks of entries at the lower and upper bound."""
+    """Return the least-squares solution over the entries not at a bound, and masks of entries at each bound."""
     x, at_low, at_high = x.copy(), at_low.copy(), at_high.copy()
     x[at_low], x[at_high] = low[at_low], high[at_high]
     while True:

@@ -66,12 +66,12 @@ def identify_with_cables(problem: Problem, with_cables: Callable[[Sequence[int]]
 
 
 def is_contradicted(estimate: Estimate) -> bool:
-    """Return whether data contradict the constraints of a physically consistent estimate."""
+    """Return whether the data contradict the constraints of a consistent estimate by more than noise explains."""
     return float(estimate.diagnostics["excess_over_noise"]) > CONTRADICTED
 
 
 def revisiting_joints(logs: Sequence[Samples], blocks: int) -> tuple[int, ...]:
-    """Return the joints, counted from 0, that visit each part of their range in several of `blocks` blocks of time."""
+    """Return the joints, counted from 0, that visit each part of their range of motion in several blocks of time."""
     if not logs:
         return ()
     q = np.concatenate([log.q for log in logs])
@@ -86,7 +86,7 @@ def revisiting_joints(logs: Sequence[Samples], blocks: int) -> tuple[int, ...]:
 
 def _explained(problem: Problem, free: Estimate, with_cables: Callable[[], Problem],
                joints: Sequence[int]) -> CableFit | None:
-    """Return the fit with position-dependent torques; None if they do not explain the contradiction."""
+    """Return the fit with position-dependent torques; None if these do not make data and constraints agree."""
     try:
         richer = with_cables()
         consistent = identify(richer, method=CONSISTENT)

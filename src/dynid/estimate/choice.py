@@ -14,6 +14,7 @@ from dynid.estimate.block_cross_validation import BlockCrossValidation, cross_va
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, find_method, identify, method
 from dynid.output_fields import output_fields
+from dynid.plain import plain
 
 AUTO = "auto"
 # Among methods that are not significantly different, the first of these is used: a physically consistent robot
@@ -31,7 +32,7 @@ MIN_BLOCKS_FOR_CHOICE = 3  # blocks: the standard error of a difference needs th
 
 @dataclass(frozen=True, eq=False)
 class MethodCandidate:
-    """One candidate method of a choice, with its errors in cross-validation.
+    """One candidate of the choice of a method, with its cross-validation errors.
 
     Attributes:
         method: name of the method.
@@ -58,16 +59,11 @@ class MethodCandidate:
         """Return the object as plain data for JSON; None for unknown values."""
         seen = self.left_out
         return {"method": self.method, "error": None if seen is None else seen.mean,
-                "spread": None if seen is None else seen.spread,
-                "errors": None if seen is None else _plain(seen.errors),
-                "compared_errors": None if self.compared_errors is None else _plain(self.compared_errors),
+                "spread": None if seen is None else seen.spread, "errors": None if seen is None else plain(seen.errors),
+                "compared_errors": plain(self.compared_errors),
                 "excess_error": None if seen is None else self.excess_error,
                 "excess_std": None if seen is None else self.excess_std,
                 "significant": None if seen is None else self.significant, "failure": self.failure}
-
-
-def _plain(errors: Array) -> list[float | None]:
-    return [x if np.isfinite(x) else None for x in errors.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +77,13 @@ class Choice:
     def estimate_among(self, fits: Mapping[str, Estimate]) -> Estimate:
         """Return the estimate of the chosen method, with this choice in its diagnostics."""
         best = fits[self.method]
-        seen = next(one.left_out for one in self.candidates if one.method == self.method)
+        seen = next(candidate.left_out for candidate in self.candidates if candidate.method == self.method)
         return replace(best, diagnostics=best.diagnostics.with_facts({"choice": self.to_dict()}), left_out=seen)
 
     @output_fields(method=str, reason=str, candidates=list[MethodCandidate])
     def to_dict(self) -> dict[str, Any]:
         """Return the object as plain data for JSON."""
-        return {"method": self.method, "reason": self.reason, "candidates": [one.to_dict() for one in self.candidates]}
+        return {"method": self.method, "reason": self.reason, "candidates": plain(self.candidates)}
 
 
 @method(AUTO, "the method with the best cross-validation error", needs={"blocks"}, gives={"theta"})
@@ -127,7 +123,7 @@ def automatic(problem: Problem, *, candidates: Sequence[str] | None = None,
 
 def fit_candidates(problem: Problem, names: Sequence[str], options: Mapping[str, Mapping[str, Any]],
                    others: Mapping[str, Estimate] | None = None) -> tuple[dict[str, Estimate], dict[str, str]]:
-    """Return the estimate of each method by name, and the reason of each that fails.
+    """Return the estimate of each method by name, and the error message of each method that fails.
 
     If all fail and there are no `others`, estimates of more methods, the last error is raised.
     """
@@ -154,7 +150,7 @@ def default_candidates(problem: Problem) -> tuple[str, ...]:
 
 
 def _closed_loop(problem: Problem) -> tuple[str, ...]:
-    """Return `iv` as a candidate if control law and reference are known and position noise would bias inertias."""
+    """Return method `iv` if control law and reference are known and position noise would bias inertias."""
     known = problem.controller is not None and problem.recordings and problem.regression.prior is None
     if not known or problem.filtered is not None or any(log.reference is None for log in problem.recordings):
         return ()
@@ -165,7 +161,7 @@ def _closed_loop(problem: Problem) -> tuple[str, ...]:
 
 def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str, Mapping[str, Any]],
            failures: Mapping[str, str], names: Sequence[str]) -> Choice:
-    """Return the choice among the methods that gave an estimate, and list those that failed."""
+    """Return the choice among the methods that gave an estimate, with the failed methods in its list of candidates."""
     failed, seen = dict(failures), {}
     blocks = sum(block.rows > 0 for block in problem.regression.blocks)
     if blocks >= MIN_BLOCKS_FOR_CHOICE and len(fits) > 1:
@@ -176,8 +172,7 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
                 failed[name] = f"without one of the blocks of time {error}"
     if not seen:
         first = preferred(fits)
-        only = len(fits) == 1
-        if only:
+        if len(fits) == 1:
             reason = "no other method gave an estimate" if failed else "there is no other method for this model"
         else:
             reason = "there are too few blocks of time for cross-validation" + (
@@ -206,19 +201,18 @@ def choose(problem: Problem, fits: Mapping[str, Estimate], options: Mapping[str,
 
 
 def preferred(names: Sequence[str] | Mapping[str, Any]) -> str:
-    """Return the preferred method of several; methods without a preference are last, in the given order."""
+    """Return the method that is first in `PREFERENCE`; methods not listed there come last, in the given order."""
     return min(names, key=lambda name: PREFERENCE.index(name) if name in PREFERENCE else len(PREFERENCE))
 
 
-def compare_left_out(
-    seen: Mapping[str, BlockCrossValidation], compared_errors: Mapping[str, Array]
-) -> dict[str, MethodCandidate]:
-    """Return each method with its excess error over the best method. Errors (blocks,) are compared block by block with
-    those of the method with the smallest geometric mean."""
+def compare_left_out(seen: Mapping[str, BlockCrossValidation], compared_errors: Mapping[str, Array]
+                     ) -> dict[str, MethodCandidate]:
+    """Return each method with its excess error over the best method. Cross-validation errors (blocks,) are compared
+    block by block with those of the method with the smallest geometric mean."""
     losses = {name: _logarithms(errors) for name, errors in compared_errors.items()}
     best = min(losses.values(), key=np.nanmean)
-    return {name: MethodCandidate(name, one, compared_errors[name], *_excess_error(losses[name] - best))
-            for name, one in seen.items()}
+    return {name: MethodCandidate(name, validation, compared_errors[name], *_excess_error(losses[name] - best))
+            for name, validation in seen.items()}
 
 
 def _logarithms(errors: Array) -> Array:
@@ -226,8 +220,8 @@ def _logarithms(errors: Array) -> Array:
 
 
 def _excess_error(losses: Array) -> tuple[float, float, bool]:
-    """Return the mean excess over the best method, percent, its standard error (Nadeau and Bengio), and its
-    significance; losses: (blocks,), paired differences of the logarithms."""
+    """Return the mean excess error of a method over the best one, percent, its standard error (Nadeau and Bengio), and
+    whether it is significant; losses: (blocks,), paired differences of logarithmic errors."""
     excess = losses[np.isfinite(losses)]
     n, excess_error = len(excess), float(excess.mean())
     if n < 2:
@@ -238,8 +232,7 @@ def _excess_error(losses: Array) -> tuple[float, float, bool]:
 
 
 def student_quantile(df: int, share: float) -> float:
-    """Return the quantile of Student's distribution with an integer number of degrees of freedom, for a share of at
-    least 0.5.
+    """Return the quantile of Student's distribution with df degrees of freedom, an integer, for a share from 0.5.
 
     The distribution function is a finite sum in the angle atan(t / sqrt(df)) (Abramowitz and Stegun, 26.7.3 and
     26.7.4), which is found by bisection. This avoids the slow import of scipy.special.

@@ -13,13 +13,14 @@ from dynid.output_fields import map_of, output_fields, record
 
 @dataclass(frozen=True)
 class JointChoice:
-    """Friction terms of one joint.
+    """Friction terms that were chosen and rejected for one joint.
 
     Attributes:
         joint: name of the joint.
         taken: chosen terms, with the error reduction by each.
         left: rejected terms, with the error reduction that each would add.
-        usual: names of the standard friction terms."""
+        usual: names of the standard friction terms.
+    """
 
     joint: str
     taken: tuple[Worth, ...]
@@ -38,7 +39,7 @@ _JOINT_CHOICE = record("JointFrictionChoice", taken=map_of(_FRICTION_WORTH), lef
 
 @dataclass(frozen=True, eq=False)
 class FrictionChoice:
-    """The friction chosen for every joint.
+    """The friction terms that were chosen for every joint of a robot.
 
     Attributes:
         joints: chosen and rejected terms of each joint.
@@ -56,7 +57,7 @@ class FrictionChoice:
 
     @property
     def text(self) -> str:
-        """Return a clause with the chosen terms, grouping joints with the same terms."""
+        """Clause that lists the chosen friction terms, with joints that have the same terms grouped."""
         groups: dict[str, list[str]] = {}
         for one in self.joints:
             groups.setdefault(", ".join(worth.term for worth in one.taken) or f"{one.usual} only", []).append(one.joint)

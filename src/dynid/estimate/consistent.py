@@ -27,6 +27,7 @@ from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.model import complete, robot_model
 from dynid.model.term_capabilities import capabilities
 from dynid.regression import Regression, Stacked
+from dynid.regression.known import known_parameters
 from dynid.threads import one_blas_thread
 
 Fill = Literal["auto", "central", "nominal"]
@@ -70,13 +71,12 @@ def problem_consistency(problem: Problem, *, form: InertiaForm = "pseudo", margi
     extra, weights = limits_from_tables(centres or {}, masses)
     return Consistency(problem.model.parameters, form=form, margin=margin, centres={**found, **extra}, masses=weights,
                        heaviest=_heaviest(problem, weights), known={**unseen(problem), **problem.base.known},
-                       largest=_smaller(largest_losses(problem), upper_bounds(problem)),
-                       dissipating=dissipating_rows(problem),
+                       largest=largest_values(problem), dissipating=dissipating_rows(problem),
                        intervals={text: _interval(text, pair) for text, pair in (intervals or {}).items()})
 
 
 def _interval(text: str, pair: Any) -> tuple[float, float]:
-    """Return a lower and an upper value from an entry of a run file; raise an error if it is not a pair."""
+    """Return the lower and upper value of an interval of a run file; raise an error if it is not a pair of numbers."""
     if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(x, int | float) for x in pair):
         raise ModelError(f"the interval of '{text}' must be two numbers, [lower, upper], got {pair!r}",
                          code="bad-interval")
@@ -84,7 +84,7 @@ def _interval(text: str, pair: Any) -> tuple[float, float]:
 
 
 def dissipating_rows(problem: Problem) -> dict[str, Array]:
-    """Return rows (k, parameters) by joint that make friction with parameters of either sign dissipative.
+    """Return constraints rows (k, parameters) theta >= 0 by joint, with which friction dissipates energy.
 
     A difference of viscous friction between directions is at most the viscous friction, |Fvd| <= Fv. Other terms are
     constrained at the speeds of the data, and unconstrained if only a compressed regression is available.
@@ -112,22 +112,12 @@ def dissipating_rows(problem: Problem) -> dict[str, Array]:
 
 
 def _add_row(problem: Problem, found: dict[str, Array], row: Array) -> None:
-    """Add a row (parameters,) to the rows of its joint, unless all of its parameters are known."""
+    """Add a constraint row (parameters,) to those of its joint in `found`, unless all of its parameters are known."""
     items = problem.model.parameters.items
     own = np.flatnonzero(row)
     if not all(items[c].name in problem.base.known for c in own):
         name = f"friction of {complete(problem.model).joint_names[items[own[0]].owner]}"
         found[name] = np.vstack([found.get(name, np.zeros((0, len(items)))), row])
-
-
-def upper_bounds(problem: Problem) -> dict[str, float]:
-    """Return upper bounds of parameters by name, for parameters that have an upper bound in every method."""
-    return {item.name: item.bounds[1] for item in problem.model.parameters
-            if np.isfinite(item.bounds[1]) and item.name not in problem.base.known}
-
-
-def _smaller(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    return {name: min(one.get(name, np.inf), other.get(name, np.inf)) for name in (*one, *other)}
 
 
 def _heaviest(problem: Problem, limits: Sequence[MassLimit]) -> float:
@@ -138,9 +128,12 @@ def _heaviest(problem: Problem, limits: Sequence[MassLimit]) -> float:
     return max(HEAVIEST, _MAX_MASS_RATIO * sum(max(mass, 0.0) for mass in masses), _MAX_MASS_RATIO * allowed)
 
 
-def largest_losses(problem: Problem) -> dict[str, float]:
-    """Return bounds by name for friction and offsets that the data do not determine: ten times the RMS torque of
-    their joint. If a joint moved in one direction only, friction and offset could otherwise grow without bound."""
+def largest_values(problem: Problem) -> dict[str, float]:
+    """Return upper bounds of the absolute values of joint parameters, by name.
+
+    Friction and offsets that the data do not determine are at most ten times the RMS torque of their joint: if a joint
+    moved in one direction only, both could otherwise grow without bound. Bounds of the model's parameters are included.
+    """
     regression, base = problem.regression, problem.base
     solution = solve(regression, regression.stack(joint_weights(regression)))
     reach = np.abs(solution.beta) + _MAX_STANDARD_ERRORS_MOVED * np.sqrt(np.maximum(np.diag(solution.inverse), 0.0))
@@ -155,24 +148,33 @@ def largest_losses(problem: Problem) -> dict[str, float]:
         high = min((_LARGEST_LOSS * size / norm for norm, size in pairs if norm > 0 and size > 0), default=np.inf)
         if np.isfinite(high) and not np.all(solution.identified[own] & (reach[own] < high)):
             found[item.name] = high
+    for item in problem.model.parameters:
+        if np.isfinite(item.bounds[1]) and item.name not in base.known:
+            found[item.name] = min(found.get(item.name, np.inf), item.bounds[1])
     return found
 
 
 def unseen(problem: Problem) -> dict[str, float]:
-    """Return values by name of the joint parameters that do not affect any torque in the data: nominal ones, or zero.
+    """Return values by name for joint parameters without effect on any torque in the data: nominal ones, or zero.
 
     Without them the fit has no optimum: the friction of a joint at rest could take any value.
     """
     size = np.linalg.norm(problem.regression.stack(prior=False).r @ problem.base.matrix, axis=0)
-    prior = problem.regression.prior
-    known_names = {*problem.base.known, *(prior.known if prior is not None else ())}
+    known_names = {*problem.base.known, *known_parameters(problem.regression.prior)}
     return {item.name: max(item.nominal or 0.0, 0.0) if item.never_negative else item.nominal or 0.0
             for item, norm in zip(problem.model.parameters, size, strict=True)
             if item.body is None and item.name not in known_names and norm <= _ZERO_COLUMN * size.max()}
 
 
+def check_same_parameters(problem: Problem, consistency: Consistency) -> None:
+    """Raise an error if a parameter has no effect on the torques of a problem, but is free in the consistent set."""
+    if unseen(problem).keys() - consistency.known.keys():
+        raise NotPossibleError("if one block of time is excluded, a parameter no longer affects any torque; record a "
+                               "longer motion")
+
+
 def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tuple[Array, Array] | None:
-    """Return prior rows (k, parameters) and their values (k,); None if there are none.
+    """Return prior equations of standard parameters, matrix (k, parameters) and values (k,); None if there are none.
 
     The rows are known values with a standard deviation, and ridge penalties, scaled for the weighted equations
     `stacked`.
@@ -209,7 +211,7 @@ def consistent_weighted(problem: Problem, *, fill_with: Fill = "auto", **limits:
 
 def consistent_estimate(problem: Problem, name: str, weights: Array | None, consistency: Consistency,
                         fill_with: Fill = "auto") -> Estimate:
-    """Return the estimate of a constrained fit of the problem's equations, see `inside_the_set`."""
+    """Return the estimate of a least-squares fit inside the consistent set, see `inside_the_set`."""
     with one_blas_thread():
         solution = solve(problem.regression, stack_enough(problem.regression, weights))
         free = LinearFit.from_solution(problem, solution, weights)
@@ -226,9 +228,7 @@ def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with
     """Return theta (parameters,) of a constrained fit, with the barrier of an earlier fit of similar equations. The
     weight of the barrier is scaled by the misfit. A few Newton steps from the earlier minimum find the unique minimum.
     An error is raised if the equations lack a parameter of the earlier fit."""
-    if unseen(problem).keys() - consistency.known.keys():
-        raise NotPossibleError("if one block of time is left out, a parameter no longer affects any torque; record a "
-                               "longer motion")
+    check_same_parameters(problem, consistency)
     with one_blas_thread():
         weights = joint_weights(problem.regression) if weighted else None
         if earlier.barrier is not None:
@@ -248,7 +248,7 @@ def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with
 
 def constrained_fit(problem: Problem, regression: Regression, weights: Array | None,
                     consistency: Consistency) -> tuple[Fit, Stacked, tuple[Array, Array] | None]:
-    """Return the constrained fit of weighted equations, the equations, and prior rows of known values."""
+    """Return the fit inside the consistent set, its weighted equations, and the prior rows of known values."""
     # Known values with a standard deviation are standard parameters, which base parameters include only in part.
     measured = regression.stack(weights, prior=False)
     prior = prior_rows(problem, weights, measured)
@@ -277,14 +277,14 @@ def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: 
 
 def _constrained_estimate(free: LinearFit, name: str, regression: Regression, weights: Array | None,
                           consistency: Consistency, found: Inside) -> Estimate:
-    """Return the estimate object of a constrained fit `found`; the other arguments are those of `inside_the_set`."""
+    """Return the `Estimate` of the constrained fit `found`; the other arguments are those of `inside_the_set`."""
     problem, solution = free.problem, free.solution
     best, measured, theta, stacked = found.best, found.measured, found.theta, regression.stack(weights)
     beta = problem.base.matrix @ theta
     held = replace(free, solution=replace(solution, beta=beta))
     facts = diagnostics(
-        problem, held.solution, held.weights, consistent=True,
-        active=active_names(best), excess_misfit=best.excess,
+        problem, held.solution, held.weights, consistent=True, excess_misfit=best.excess,
+        active=list(dict.fromkeys(block.body or block.name for block in best.active)),
         excess_over_noise=(best.misfit - best.unconstrained) / found.noise_misfit if found.noise_misfit > 0 else 0.0,
         smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
         unconstrained_relative_error=problem.regression.relative_error(solution.beta), form=consistency.form,
@@ -336,7 +336,8 @@ def _best_inside(free: LinearFit, regression: Regression, weights: Array | None,
 
 def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: Fit, noise_misfit: float,
            fill_with: Fill = "auto", prior: tuple[Array, Array] | None = None) -> tuple[Array, str, Barrier | None]:
-    """Return full parameters (parameters,) of the optimum, the criterion for the undetermined ones, and its barrier.
+    """Return standard parameters (parameters,) of the constrained optimum, with undetermined ones chosen by a
+    criterion; the name of this criterion; and its barrier or None.
 
     Undetermined parameters are chosen by `fill_by_barrier` at a cost below `noise_misfit`, the weighted sum of squares
     of the noise. The criterion is "nominal", "central", or "none" if neither succeeds. The torques do not change.
@@ -357,7 +358,7 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
 
 
 def standard_rows(problem: Problem, stacked: Stacked, prior: tuple[Array, Array] | None) -> tuple[Array, Array]:
-    """Return matrix (k, parameters) and values (k,) of the equations for standard parameters, including prior rows."""
+    """Return matrix (k, parameters) and values (k,) of equations and prior rows, for standard parameters."""
     matrix, rho = stacked.r @ problem.base.matrix, stacked.rho
     return (matrix, rho) if prior is None else (np.vstack([matrix, prior[0]]), np.concatenate([rho, prior[1]]))
 
@@ -370,7 +371,7 @@ def _tolerance(best: Fit, noise_misfit: float, stacked: Stacked) -> float:
 
 
 def open_names(problem: Problem) -> list[str]:
-    """Return the names of the bodies' parameters that the base parameters do not determine."""
+    """Return the names of the bodies' inertial parameters that the base parameters do not determine."""
     base = problem.base
     _, singular, right = np.linalg.svd(base.matrix)
     free = right[np.sum(singular > _ZERO_COLUMN * singular.max(initial=0.0)):]
@@ -378,15 +379,10 @@ def open_names(problem: Problem) -> list[str]:
             if item.body is not None and moves > 1e-6 and item.name not in base.known]
 
 
-def active_names(best: Fit) -> list[str]:
-    """Return the names of links and parameters with active constraints, in order and without repetition."""
-    return list(dict.fromkeys(block.body or block.name for block in best.active))
-
-
 def _nominal(problem: Problem, consistency: Consistency, fill_with: Fill) -> Nominal | None:
     if fill_with not in ("auto", "central", "nominal"):
-        raise ModelError(f"undetermined combinations are filled with 'central', 'nominal' or 'auto', not '{fill_with}'",
-                         code="unknown-fill")
+        raise ModelError("undetermined parameters are chosen by fill_with = 'central', 'nominal' or 'auto', not by "
+                         f"'{fill_with}'", code="unknown-fill")
     if fill_with == "central" or (fill_with == "auto" and consistency.form != "pseudo"):
         return None
     try:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.consistency import Consistency, Fit
+from dynid.consistency import Fit
 from dynid.consistency.literature import fit_box, fit_log_cholesky, fit_points, fit_reduced, fit_sqp, fit_virtual
 from dynid.errors import ModelError
 from dynid.estimate.consistent import prior_rows, problem_consistency
@@ -27,13 +27,14 @@ _KNOWN_VALUE_WEIGHT = 1e3
 
 
 def _estimate(name: str, fit: Callable[..., Fit], problem: Problem, **options: Any) -> Estimate:
-    """Return the estimate of a method by its function `fit`, with weights and covariance of wls."""
+    """Return the estimate of a published method by its function `fit`, with joint weights and covariance of `wls`."""
     weights = joint_weights(problem.regression)
     stacked = stack_enough(problem.regression, weights)
     solution = solve(problem.regression, stacked)
     consistency = problem_consistency(problem)
-    if name in ("pc-sqp", "pc-virtual", "pc-logchol") and problem.nominal is not None:
-        options = {"begin": _inside(consistency, problem.nominal), **options}
+    nominal, has_start = problem.nominal, name in ("pc-sqp", "pc-virtual", "pc-logchol")
+    if has_start and nominal is not None and consistency.slack(nominal) > 0:  # strictly feasible
+        options = {"begin": nominal, **options}
     equations = (problem.base, stacked) if name == "pc-reduce" else _with_known(problem, weights)
     best = fit(consistency, *equations, **options)
     theta = consistency.with_known(best.theta)
@@ -50,7 +51,7 @@ def _estimate(name: str, fit: Callable[..., Fit], problem: Problem, **options: A
 
 
 def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stacked]:
-    """Return base parameters and equations with one more row for every known value."""
+    """Return base parameters and equations, extended by one equation for every known value."""
     base, stacked = problem.base, problem.regression.stack(weights, prior=False)
     rows, values = prior_rows(problem, weights, stacked) or (np.empty((0, len(base.parameters))), np.empty(0))
     size = np.sqrt(float(np.sum(stacked.rho ** 2)) + stacked.rest)
@@ -65,11 +66,6 @@ def _with_known(problem: Problem, weights: Array) -> tuple[BaseParameters, Stack
     r[:count, :count], r[count:, count:] = stacked.r, np.eye(more)
     wider = replace(base, matrix=np.vstack([base.matrix, rows]))
     return wider, Stacked(r, np.concatenate([stacked.rho, values]), stacked.rest, stacked.rows)
-
-
-def _inside(consistency: Consistency, values: Array) -> Array | None:
-    """Return nominal values as the start of a search; None if they are not strictly feasible."""
-    return values if consistency.slack(values) > 0 else None
 
 
 @method("pc-points", "point masses in a box by quadratic programming", gives={"theta"}, depends_on={"units"})
@@ -129,8 +125,7 @@ def _nominal(problem: Problem, name: str, deviation: float) -> Array:
 
 @method("pc-virtual", "squared virtual parameters by nonlinear least squares", gives={"theta"})
 def squared_virtual(problem: Problem, *, iterations: int = 200) -> Estimate:
-    """Return an estimate by nonlinear least squares in squared virtual parameters (Ting et al. 2006; Sousa, eq.
-    2.70-2.73)."""
+    """Return an estimate by least squares in squared virtual parameters (Ting et al. 2006; Sousa, eq. 2.70-2.73)."""
     return _estimate("pc-virtual", fit_virtual, problem, iterations=iterations)
 
 
@@ -149,8 +144,7 @@ def reduced(problem: Problem, *, every: int = 1) -> Estimate:
 
 @method("pc-box", "bounds on single parameters", gives={"theta"})
 def boxed(problem: Problem) -> Estimate:
-    """Return a least-squares estimate with separate non-negativity constraints on masses, diagonal inertias and
-    friction.
+    """Return a least-squares estimate with masses, diagonal inertias and friction that are not negative.
 
     See Lomakin and Deutscher, s. VI.
     """

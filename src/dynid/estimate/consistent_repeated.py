@@ -62,7 +62,7 @@ def consistent_likelihood(problem: Problem, *, iterations: int = 50, tolerance: 
 
 
 def _inside(problem: Problem, consistency: Consistency, regression: Regression, weights: Array) -> Array:
-    """Return base values (base,) of the constrained fit of equations with joint weights (dof,)."""
+    """Return base values (base,) of the fit inside the consistent set, for equations with joint weights (dof,)."""
     return constrained_fit(problem, regression, weights, consistency)[0].beta
 
 

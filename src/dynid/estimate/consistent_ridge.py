@@ -24,7 +24,7 @@ from dynid.consistency.prior import (
     nominal_model,
 )
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate.consistent import prior_rows, problem_consistency, standard_rows, unseen
+from dynid.estimate.consistent import check_same_parameters, prior_rows, problem_consistency, standard_rows
 from dynid.estimate.covariance import LinearFit, diagnostics, noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.friction_regularisation import FrictionPenalty, friction_penalty
@@ -41,9 +41,8 @@ Rows = tuple[Array, Array]  # (k, parameters) and values (k,)
 _PRIOR_ROUNDS = 4  # alternating estimates of noise and prior strength
 
 
-@method("pc-ridge", "weighted least squares among physically consistent robots, regularised toward "
-                    "the nominal model", needs={"excerpt"},
-        gives={"theta"})
+@method("pc-ridge", "weighted least squares among physically consistent robots, regularised toward the nominal model",
+        needs={"excerpt"}, gives={"theta"})
 def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength: float | None = None,
                      margin: float = MARGIN, shapes: bool = False, centres: Mapping[str, Any] | None = None,
                      masses: Sequence[Any] = ()) -> Estimate:
@@ -92,7 +91,7 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fit with the chosen prior strength.
+    """A fit with regularisation toward the nominal model, with the chosen strength.
 
     Attributes:
         chosen: the fit.
@@ -110,7 +109,7 @@ class Fitted:
 
 def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodies: Mapping[str, Array], metric: Metric,
              weights: Array, strength: float | None) -> Fitted:
-    """Return the fit after alternating estimates of the noise, the regularisation of friction and the prior strength.
+    """Return the fit after alternating estimates of the noise, the regularisation of friction, and the prior strength.
     weights (dof,): joint weights of `wls`, for the first fit."""
     regression = problem.regression
     stacked = regression.stack(weights, prior=False)
@@ -156,7 +155,7 @@ def _no_worse_than_wls(problem: Problem, stacked: Stacked, penalty: FrictionPena
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """Matrices for the expected error of a regularised fit.
+    """Matrices from which the expected error of a regularised fit is computed.
 
     Attributes:
         gain: change of the base parameters per score of the parameters (base, parameters).
@@ -193,9 +192,7 @@ def _refit(problem: Problem, consistency: Consistency, nominal: Nominal, metric:
     """Return theta (parameters,) of a fit with the noise, prior strength and friction regularisation of an earlier fit.
     near (parameters,): initial values. An error is raised if the equations lack a parameter of the earlier fit."""
     stacked = problem.regression.stack(found.weights, prior=False)
-    if unseen(problem).keys() - consistency.known.keys():
-        raise NotPossibleError("if one block of time is left out, a parameter no longer affects any torque; record a "
-                               "longer motion")
+    check_same_parameters(problem, consistency)
     prior = prior_rows(problem, np.ones(problem.regression.dof), stacked)
     prior = _with(prior, found.penalty.rows, found.penalty.values)
     with one_blas_thread():
@@ -208,7 +205,7 @@ def _refit(problem: Problem, consistency: Consistency, nominal: Nominal, metric:
 
 def _euclidean(problem: Problem, consistency: Consistency, nominal: Nominal, stacked: Stacked, prior: Rows,
                strength: float) -> Fit:
-    """Return the fit inside the consistent set with a normal prior on the bodies' parameters."""
+    """Return the fit inside the consistent set with a normal (Euclidean) prior on the bodies' parameters."""
     pulled, values = euclidean_rows(consistency, nominal)
     size = np.sqrt(strength)
     return fit(consistency, problem.base, stacked, prior=_with(prior, size * pulled, size * values))
@@ -223,8 +220,7 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
     assumption: the entropic prior takes the thin directions of a thin body as known.
     """
     if cov_type not in (None, "posterior"):
-        raise NotPossibleError(f"cov_type '{cov_type}' is not possible "
-                               "for pc-ridge: its standard errors include "
+        raise NotPossibleError(f"cov_type '{cov_type}' is not possible for pc-ridge: its standard errors include the "
                                "errors of the nominal model", "remove cov_type, or use method 'pc-wls'",
                                code="cov-type-not-possible")
     base, stacked, penalty = problem.base, fitted.stacked, fitted.penalty
@@ -260,13 +256,13 @@ def _without_walls(chosen: PriorFit, columns: Array, rows: Array) -> PriorFit:
 
 
 def _with(prior: Rows | None, rows: Array, values: Array) -> Rows:
-    """Return prior equations (rows and values), extended by additional ones."""
+    """Return prior equations (rows and values), extended by further rows (k, parameters) and values (k,)."""
     return (rows, values) if prior is None else (np.vstack([prior[0], rows]), np.concatenate([prior[1], values]))
 
 
 def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, stacked: Stacked,
                 prior: Rows | None, strength: float | None, near: Array | None = None) -> Iterable[PriorFit]:
-    """Return the fits for all prior strengths, or for one. near (parameters,): solution of similar equations."""
+    """Return the fits for all prior strengths, or a given one. near (parameters,): solution of similar equations."""
     matrix, rho = standard_rows(problem, stacked, prior)
     strengths = STRENGTHS if strength is None else (strength,)
     if metric == "entropic":

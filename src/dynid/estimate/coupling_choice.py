@@ -43,7 +43,7 @@ class Coupling:
         return f"Iam{self.b + 1}", f"Fvm{self.b + 1}", f"{'Fcm' if self.ratio > 0 else 'Fcn'}{self.b + 1}"
 
     def table(self, joints: Sequence[str], sign: Sign) -> dict[str, Any]:
-        """Return the coupling as a table of a run file. joints: all names. sign: smoothed, one width per joint."""
+        """Return the coupling as a table of a run file. joints: names of all joints. sign: smoothed sign function."""
         return {"kind": CoupledWrist.kind, "joints": [joints[self.a], joints[self.b]], "ratio": self.ratio,
                 "sign": {"kind": sign.kind, "width": _narrower(sign, self.a, self.b).one_width}}
 
@@ -69,7 +69,7 @@ class NeighbourCouplings:
 
     @staticmethod
     def beside(model: Model, sign: Sign) -> NeighbourCouplings:
-        """Return the coupling columns of the joints whose motors are not yet described by a term of the model."""
+        """Return the coupling columns for joints whose motors are not yet described by a term of the model."""
         known: set[int] = set()
         for term in model.terms:
             if isinstance(term, CoupledWrist):
@@ -81,8 +81,9 @@ class NeighbourCouplings:
     def pairs(self, robot: Robot) -> tuple[tuple[int, int], ...]:
         """Return pairs of a joint and its successor in the chain of the same type (both revolute or both prismatic)."""
         joints = robot.joints
-        return tuple((one.parent, b) for b, one in enumerate(joints) if one.parent >= robot.free_coordinates
-                     and one.prismatic == joints[one.parent].prismatic and not {one.parent, b} & {*self.exceptions})
+        pairs = ((joint.parent, b) for b, joint in enumerate(joints) if joint.parent >= robot.free_coordinates)
+        return tuple((a, b) for a, b in pairs
+                     if joints[a].prismatic == joints[b].prismatic and not {a, b} & {*self.exceptions})
 
     def candidates(self, robot: Robot) -> tuple[Coupling, ...]:
         return tuple(Coupling(a, b, ratio) for a, b in self.pairs(robot) for ratio in (1.0, -1.0))
@@ -103,7 +104,7 @@ class NeighbourCouplings:
 
 def _narrower(sign: Sign, a: int, b: int) -> Sign:
     """Return the sign function whose width is the smaller one of two joints."""
-    return min(sign.of_joint(a), sign.of_joint(b), key=lambda one: one.one_width)
+    return min(sign.of_joint(a), sign.of_joint(b), key=lambda narrow: narrow.one_width)
 
 
 def choose_couplings(candidates: Sequence[Coupling], losses: Callable[[Sequence[Coupling]], Array],
@@ -117,18 +118,19 @@ def choose_couplings(candidates: Sequence[Coupling], losses: Callable[[Sequence[
     """
     found: tuple[Coupling, ...] = ()
     while True:
-        free = [one for one in candidates if not any({one.a, one.b} & {other.a, other.b} for other in found)]
-        tested = [(_gain(one, losses(found), losses((*found, one)), exact, len(candidates)), k, one)
-                  for k, one in enumerate(free)]
+        taken = {joint for coupling in found for joint in (coupling.a, coupling.b)}
+        free = [coupling for coupling in candidates if not {coupling.a, coupling.b} & taken]
+        tested = [(_gain(coupling, losses(found), losses((*found, coupling)), exact, len(candidates)), k, coupling)
+                  for k, coupling in enumerate(free)]
         gain, _, best = max(tested, default=(0.0, 0, None))
         if best is None or not gain > 0.0:
             return found
         found = (*found, best)
 
 
-def _gain(one: Coupling, before: Array, after: Array, exact: Array, tried: int) -> float:
-    """Return the mean reduction of the logarithmic squared error of both joints; zero if it is not significant."""
-    own = [one.a, one.b]
+def _gain(coupling: Coupling, before: Array, after: Array, exact: Array, tried: int) -> float:
+    """Return the mean decrease of the log squared error of both joints by a coupling; zero if not significant."""
+    own = [coupling.a, coupling.b]
     gains = np.log(before[:, own].sum(axis=1) + exact[own].sum()) - np.log(after[:, own].sum(axis=1) + exact[own].sum())
     n = len(gains)
     # Fits share most of their data (Nadeau and Bengio, 2003).

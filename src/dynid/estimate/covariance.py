@@ -37,7 +37,7 @@ from dynid.regression.derived import Selected
 
 FEWEST_BLOCKS = 5  # smallest number of blocks for a covariance
 _MATERIAL_SHARE = 0.7  # share of the total standard error: as much as all other noise
-_MAX_NAMED_PARAMETERS = 6  # parameters of a note
+_MAX_NAMED_PARAMETERS = 6  # largest number of parameters that a note lists
 REVERSAL_SHARE = 0.05  # of a joint's top speed: below it, the sign of a velocity from positions may be wrong
 STEP_ROWS = 20_000  # rows of a log that are searched for encoder steps
 REPEATED_SHARE = 0.01  # share of repeated positions near a reversal, more than noise without encoder steps causes
@@ -75,7 +75,7 @@ class ScoreNoise:
         return replace(self, score_covariance=self.score_covariance + matrix)
 
     def shifted(self, motion: MotionShift | None) -> ScoreNoise:
-        """Return the noise, increased by the squared bias of errors of the motion."""
+        """Return the noise, increased by the squared bias that errors of the measured motion cause."""
         if motion is None:
             return self
         both = motion if self.motion is None else replace(motion, shift=np.hypot(self.motion.shift, motion.shift))
@@ -85,7 +85,7 @@ class ScoreNoise:
         return replace(self, score_covariance=score_covariance, motion=both)
 
     def notes(self, base: BaseParameters, covariance: Array) -> tuple[Note, ...]:
-        """Return notes on an estimate with this covariance (base, base)."""
+        """Return notes on an estimate with this noise and the given covariance (base, base)."""
         if self.motion is None:
             return ()
         shift, std = np.abs(self.motion.shift[:len(base)]), np.sqrt(np.maximum(np.diag(covariance), 0.0))
@@ -104,7 +104,7 @@ class ScoreNoise:
 def noise(problem: Problem, solution: Solution, weights: Array | None, *, equations: Equations | None = None,
           regression: Regression | None = None, influence: Callable[[Array], Array] | None = None,
           cov_type: CovType | None = None) -> ScoreNoise:
-    """Return the noise of a weighted estimate by `cov_type`, by default the best type that the problem allows.
+    """Return the noise of the equations of a weighted estimate by `cov_type`, by default the best possible type.
 
     Prior rows have their stated noise. The bias by errors of the motion counts as a standard deviation, since its sign
     is uncertain.
@@ -179,10 +179,8 @@ def correlated_noise_matrix(regression: Regression, found: Correlation, weights:
 
 
 def block_noise(regression: Regression, solution: Solution, weights: Array) -> ScoreNoise:
-    """Return the noise from the variation between the blocks of a regression."""
-    kept, known = [block for block in regression.blocks if block.rows], solution.excited
-    values, vectors = np.linalg.eigh(solution.inverse[np.ix_(known, known)])
-    half = vectors * np.sqrt(np.maximum(values, 0.0))
+    """Return the noise of the equations, estimated from the variation between blocks of time."""
+    kept, known, half = [block for block in regression.blocks if block.rows], solution.excited, solution.half
     size = int(known.sum())
     moves, own = np.zeros((2, len(kept), size))
     spread = np.zeros((len(kept), size, size))
@@ -225,22 +223,20 @@ def has_encoder_steps(recordings: Sequence[Recording]) -> bool:
 
 
 def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
-    """Return the bias by rows near the reversals of the joints; None if the model has no dry friction.
+    """Return the bias of the estimate by samples near velocity reversals; None for a model without dry friction.
 
     Near a reversal the sign of a velocity is uncertain, mostly with coarse encoders in a closed loop. Dry friction is
     then too small and viscous friction too large. The bias is the difference to the estimate without these rows; it
     counts as a standard deviation, since a part of it is noise.
     """
-    known = solution.excited
     if problem.filtered is not None or not has_encoder_steps(problem.recordings) \
             or not dry_columns(problem.model, problem.base).any():
         return None
+    known, half = solution.excited, solution.half
     top = np.max([np.abs(samples.dq).max(axis=0, initial=0.0) for samples in problem.data], axis=0)
     fast = Selected(problem.equations, tuple(np.abs(samples.dq) >= REVERSAL_SHARE * top for samples in problem.data))
     normal, score = _share(fold(fast, threads=problem.threads).factors, solution, weights)
     # Relative to H: a direction that only slow rows determine has no bias estimate.
-    values, vectors = np.linalg.eigh(solution.inverse[np.ix_(known, known)])
-    half = vectors * np.sqrt(np.maximum(values, 0.0))
     left, turn = np.linalg.eigh(half.T @ normal[np.ix_(known, known)] @ half)
     seen = left > REVERSAL_LEFT
     moved = turn[:, seen] @ ((turn[:, seen].T @ (half.T @ score[known])) / left[seen])
@@ -250,7 +246,7 @@ def reversal_shift(problem: Problem, solution: Solution, weights: Array) -> Moti
 
 
 def _share(factors: Sequence[Factor], solution: Solution, weights: Array) -> tuple[Array, Array]:
-    """Return the contributions of a block of rows to the normal matrix (base, base) and to the score (base,)."""
+    """Return the contributions of some equations to the normal matrix (base, base) and to the score (base,)."""
     size = len(solution.beta)
     normal, score = np.zeros((size, size)), np.zeros(size)
     for weight, factor in zip(weights, factors, strict=True):
@@ -262,22 +258,19 @@ def _share(factors: Sequence[Factor], solution: Solution, weights: Array) -> tup
 
 def naive_noise_matrix(regression: Regression, solution: Solution, weights: Array,
                        variances: Sequence[float] | None = None) -> Array:
-    """Return sum_j w_j^4 c_j X_j' X_j (base, base), the noise matrix for independent rows.
+    """Return sum_j w_j^4 c_j X_j' X_j (base, base), the covariance of the score for independent rows.
 
     c_j is the residual variance of joint j, or the given one.
     """
-    score_covariance = np.zeros_like(solution.inverse)
-    for j, factor in enumerate(regression.factors):
-        variance = factor.misfit(solution.beta) / max(factor.rows - len(factor.columns), 1) if variances is None \
-            else variances[j]
-        own = factor.r[:, :-1]
-        score_covariance[np.ix_(factor.columns, factor.columns)] += weights[j] ** 4 * variance * (own.T @ own)
-    return score_covariance
+    if variances is None:
+        variances = [factor.misfit(solution.beta) / max(factor.rows - len(factor.columns), 1)
+                     for factor in regression.factors]
+    return regression.normal(weights ** 2 * np.sqrt(variances))
 
 
 def naive_covariance(regression: Regression, solution: Solution, weights: Array,
                      variances: Sequence[float] | None = None) -> Array:
-    """Return the covariance for independent rows (Janot, Vandanjon, Gautier, eq. 16-18, for each joint)."""
+    """Return the covariance (base, base) for independent rows (Janot, Vandanjon, Gautier, eq. 16-18)."""
     return solution.inverse @ naive_noise_matrix(regression, solution, weights, variances) @ solution.inverse
 
 
@@ -290,14 +283,14 @@ def textbook_covariance(regression: Regression, solution: Solution, weights: Arr
 
 
 def inflation(covariance: Array, naive: Array, identified: Bools) -> float:
-    """Return the factor by which standard errors exceed those for independent rows, the median over the parameters."""
+    """Return the factor by which standard errors exceed those for independent rows, as a median over the parameters."""
     honest, simple = (np.sqrt(np.maximum(np.diag(matrix), 0.0)) for matrix in (covariance, naive))
     known = identified & (simple > 0)
     return float(median(honest[known] / simple[known])) if known.any() else 1.0
 
 
 def diagnostics(problem: Problem, solution: Solution, weights: Array | None, **more: Any) -> Diagnostics:
-    """Return the diagnostics of a linear fit, with `more` facts of the method."""
+    """Return the diagnostics of a linear fit, with `more` facts of the method by name."""
     weights = np.ones(problem.regression.dof) if weights is None else weights
     return Diagnostics.from_fit(problem.regression, solution.beta, rank=solution.rank, condition=solution.condition,
                               weights=weights.tolist(), confounded={k: list(v) for k, v in solution.confounded.items()},
@@ -338,7 +331,7 @@ class LinearFit:
 
     def uncertainty(self, cov_type: CovType | None, *, covariance: Array | None = None,
                     notes: Sequence[Note] = (), **facts: Any) -> Uncertainty:
-        """Return the uncertainty with a covariance of the given type, None for the best available type. covariance
+        """Return the uncertainty of the fit with a covariance of the given type, None for the best type. covariance
         (base, base): by default that of the solution under its noise. notes, facts: further ones of the method."""
         found, regression = self.noise(cov_type), self.problem.regression
         if covariance is None:

@@ -44,11 +44,11 @@ from dynid.regression import Regression
 from dynid.regression.known import KnownValues
 from dynid.threads import one_blas_thread
 
-TIMES_MOTION_BAND = 2.5  # of the yardstick, by the band with 99 % of the velocity's power: accelerations reach higher
+TIMES_MOTION_BAND = 2.5  # yardstick over the band with 99 % of the velocity's power: accelerations reach higher
 LOWEST_YARDSTICK_HZ = 4.0  # lower bound for slow motion, because friction torques change faster than the motion
 CANDIDATES_BY_YARDSTICK = (1.0, 2.0, 4.0)  # beyond four times the reference frequency a cut-off only adds noise
 BELOW_YARDSTICK = 0.5  # lower candidate, relative to the reference frequency, if noise reaches down to it
-LEAST_TIMES_MOTION_BAND = 1.77  # of any candidate: a filter of fourth order there leaves 99 % of motion in the band
+LEAST_TIMES_MOTION_BAND = 1.77  # any candidate over the band: a filter of fourth order then keeps 99 % of motion
 NEGLIGIBLE_ERROR = 0.005  # of the torques: smaller errors do not matter
 SHARE_OF_RATE = 0.125  # highest candidate: beyond it differences of samples are no derivatives
 LARGEST_SHARE_OF_RATE = 0.25  # for logs of low rate, in which a smaller share would leave nothing to compare
@@ -98,7 +98,7 @@ class CutoffChoice:
                 f"the spectra of the positions alone suggest {self.spectrum:g} Hz")
 
     def prepare(self, recording: Recording) -> Samples:
-        """Return the samples of a recording at this cut-off; their steps state how it was chosen."""
+        """Return the samples of a recording at the chosen cut-off; their steps state how it was chosen."""
         samples = prepare(recording, self.settings)
         return replace(samples, steps=(*samples.steps, self.step))
 
@@ -134,7 +134,7 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
         return CutoffChoice(cutoff, chosen.with_changes(cutoff=cutoff), spectrum, band, np.zeros(0), np.zeros(0),
                             np.zeros(0, dtype=bool), 0.0, folds, str(problem))
     if not np.isfinite(losses).all():
-        raise NotPossibleError("no cut-off can be chosen: the torque errors are not finite at any",
+        raise NotPossibleError("no cut-off can be chosen: the torque errors are not finite at any candidate",
                                "check units and known values, or give the cut-off with --cutoff")
     alike = _alike(losses)
     ends = int(np.flatnonzero(alike)[[0, -1]].sum())
@@ -147,7 +147,7 @@ def choose_cutoff(model: LinearModel, recordings: Recording | Sequence[Recording
 def prepare_dataset(model: LinearModel, dataset: Dataset, preparation: Preparation | None = None, *,
                     known: KnownValues | None = None, progress: ProgressCallback = silent
                     ) -> tuple[Dataset, CutoffChoice | None]:
-    """Return a dataset with its logs prepared for a model, and the choice of the cut-off; None if it is given."""
+    """Return a dataset with logs prepared for a model, and the choice of the cut-off; None for a given cut-off."""
     chosen = (preparation or Preparation()).keeping_slow(complete(model).slow_joints, model.dof)
     if not chosen.chooses_cutoff:
         return dataset.prepared(chosen, progress=progress), None
@@ -157,7 +157,7 @@ def prepare_dataset(model: LinearModel, dataset: Dataset, preparation: Preparati
 
 
 def _yardstick(band: float, rate: float) -> float:
-    """Return the frequency (Hz) at which candidates are compared, for the motion's band and the logs' rate (Hz).
+    """Return the frequency (Hz) at which cut-offs are compared, for the motion's band (Hz) and the logs' rate (Hz).
 
     It is a power of the square root of two in two digits, so that logs of the same machine share it.
     """
@@ -203,21 +203,20 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
 
 
 def _left_out(fold: Regression, reference: Regression, blocks: Sequence[int]) -> Array:
-    """Return the squared errors (blocks, dof) on each block of `judge`, predicted from `fold` without it."""
+    """Return squared errors (blocks, dof) on the blocks of `reference`, by fits to `fold` without each block."""
     others = fold.stack_without_each(joint_weights(fold))
     return np.array([reference.only(b).misfits(solve(fold, others[b]).beta) for b in blocks])
 
 
 def _excess(losses: Array) -> tuple[int, Array, Array]:
-    """Return the best cut-off, and the mean excess loss of each (k,) over it with its standard error (k,)."""
+    """Return the index of the best cut-off, and the mean excess loss (k,) of each with its standard error (k,)."""
     best = int(np.argmin(losses.mean(axis=1)))
     differences = losses - losses[best]
     return best, differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
 
 
 def _alike(losses: Array) -> Bools:
-    """Return the candidates (k,) that are considered equal, including all between the lowest and the highest of them.
-    """
+    """Return the mask (k,) of cut-offs considered equal, including all between the lowest and highest of them."""
     _, excess, error = _excess(losses)
     near = np.flatnonzero(excess <= np.maximum(error, np.log1p(EQUIVALENT_EXCESS)))
     found = np.zeros(len(losses), dtype=bool)

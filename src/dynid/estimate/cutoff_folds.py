@@ -76,7 +76,7 @@ class CutoffFolds:
 
     @staticmethod
     def like(problem: Problem) -> CutoffFolds:
-        """Return the data of a problem's recordings, prepared as its data were.
+        """Return the compressed data of a problem's recordings, prepared as its data were.
 
         The cut-off and settings that depend on it are not fixed.
         """
@@ -86,7 +86,7 @@ class CutoffFolds:
         return _folds(problem.model, problem.base, problem.regression.prior, problem.recordings, settings)
 
     def of_problem(self, problem: Problem) -> CutoffFolds:
-        """Return the same rows for a problem's model and base parameters.
+        """Return the compressed data of the same recordings for a problem's model and base parameters.
 
         Factors that were already computed are reused if the model is the same.
         """
@@ -111,8 +111,7 @@ class CutoffFolds:
         return self._at(cutoff, self.settings.equations, finest or cutoff)
 
     def torques(self, cutoff: float) -> Regression | None:
-        """Return the compressed torque equations at a cut-off (Hz), for any kind of equations in the settings; None if
-        impossible."""
+        """Return the compressed torque equations at a cut-off (Hz), whatever the settings; None if impossible."""
         return self._at(cutoff, "torque", cutoff)
 
     def averaged_by(self, finest: float) -> int:

@@ -71,7 +71,7 @@ def consistent_direct_inverse(problem: Problem, *, start: Start = "regular", tol
 
 @dataclass(frozen=True, eq=False)
 class DirectState:
-    """Simulated run and data of the equations of one iteration.
+    """State of one DIDIM iteration: the simulated closed loop, and the data of its equations.
 
     Attributes:
         run: the simulated loop.
@@ -107,7 +107,7 @@ class SimulatedEquations:
 
 @dataclass(frozen=True, eq=False)
 class DirectSolution:
-    """Solution of one iteration: its equations, the torque derivatives, and the least-squares solution."""
+    """Solution of one DIDIM iteration: its equations, the torque derivatives, and the least-squares solution."""
 
     equations: SimulatedEquations
     slopes: Array | None
@@ -135,7 +135,7 @@ class DirectInverse:
 
     @staticmethod
     def from_problem(problem: Problem, name: str, options: LoopOptions, solver: Solver) -> DirectInverse:
-        """Return the iteration procedure of a problem, with all data that are constant over the iterations."""
+        """Return the iteration of DIDIM for a problem, with all data that are constant over the iterations."""
         loop = make_loop(problem, name, options.controller, options.step)
         speeds = tuple(smoothed_velocity(log.samples) for log in loop.logs)
         return DirectInverse(name, problem, loop, options, solver, speeds, options.dropped(loop.settling))
@@ -196,9 +196,8 @@ class DirectInverse:
             late = (log.samples.t >= log.samples.t[0] + self.dropped)[:, None]
             counts = log.samples.keep & late & (soften(~unclear, simulated, 0.5 * WINDOW) > 0.5)
             if not np.any(counts):
-                raise NotPossibleError(f"{log.samples.source}: no row remains after the first "
-                                       f"{self.dropped:.3g} s are dropped",
-                                       "record longer, or give 'transient'", "no-rows-left")
+                raise NotPossibleError(f"{log.samples.source}: no sample is left after the first {self.dropped:.3g} s",
+                                       "record longer, or give a shorter 'transient'", "no-rows-left")
             out.append(counts)
         return out
 
@@ -229,7 +228,7 @@ class DirectInverse:
 
 
 def _change(stacked: Stacked, new: Array, old: Array) -> float:
-    """Return the change of the torques between two solutions, relative to the torques."""
+    """Return the relative change of the predicted torques between two sets of base values (base,)."""
     return float(np.linalg.norm(stacked.r @ (new - old))) / max(float(np.linalg.norm(stacked.r @ new)), 1e-300)
 
 
@@ -247,7 +246,7 @@ def _noise(problem: Problem, equations: SimulatedEquations, solution: Solution) 
 
 
 def _covariance(solution: Solution, found: ScoreNoise, slopes: Array) -> Array:
-    """Return the covariance M^-1 C M^-T (base, base) with C of least squares and M of `torque_slopes`."""
+    """Return the DIDIM covariance M^-1 C M^-T (base, base), with C of least squares and M of `torque_slopes`."""
     kept = np.flatnonzero(solution.excited)
     back = np.zeros_like(slopes)
     back[np.ix_(kept, kept)] = np.linalg.inv(slopes[np.ix_(kept, kept)])
@@ -275,8 +274,8 @@ def _estimate(problem: Problem, name: str, options: LoopOptions, solver: Solver)
 
 
 def linearised(stacked: Stacked, slopes: Array, here: Array) -> Stacked:
-    """Return equations that include the change of the motion, about base values here (base,): R M beta = rho - R here
-    + R M here, with M (base, base) of `torque_slopes`."""
+    """Return equations that include the change of the simulated motion with the parameters, linearised about base
+    values here (base,): R M beta = rho - R here + R M here, with M (base, base) of `torque_slopes`."""
     r = stacked.r @ slopes
     return Stacked(r, stacked.rho - stacked.r @ here + r @ here, stacked.rest, stacked.rows)
 
@@ -340,7 +339,7 @@ def _slopes(problem: Problem, loop: Loop, log: Log, law_of: LawOf, theta: Array,
 
 
 def _many(loop: Loop, log: Log, law_of: LawOf, thetas: Array, threads: int | None) -> list[Simulation]:
-    """Simulate the closed loop of a log for each row of thetas (many, parameters), with its own law and reference."""
+    """Simulate the closed loop of a log for each row of thetas (many, parameters), with its law and reference."""
     laws = [law_of(theta) for theta in thetas]
     if not log.from_positions:
         return simulate_many(loop.model, thetas, laws, log.reference, step=loop.step, threads=threads)

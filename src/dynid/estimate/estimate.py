@@ -89,7 +89,7 @@ class Estimate:
 
     @property
     def uncertainty(self) -> Uncertainty:
-        """Covariance of the base parameters, with its type, notes and facts."""
+        """Uncertainty of the base parameters: covariance, its type, notes and facts; computed at first use."""
         return self.uncertainty_of()
 
     @property
@@ -114,7 +114,7 @@ class Estimate:
 
     @property
     def relative_std(self) -> Array:
-        """Standard errors (base,), percent of the values (Janot et al., eq. 19); infinite for zero values."""
+        """Standard errors (base,) in percent of the base values (Janot et al., eq. 19); infinite for zero values."""
         size = np.abs(self.values)
         return np.where(size > 0, 100.0 * self.std / np.where(size > 0, size, 1.0), np.inf)
 
@@ -132,7 +132,7 @@ class Estimate:
         return np.asarray(self.identified & ~self.well_determined, dtype=np.bool_)
 
     def conf_int(self, level: float = 0.95) -> Array:
-        """Return confidence intervals (base, 2) of this level; infinite if not identified."""
+        """Return confidence intervals (base, 2) of the base parameters; infinite if not identified."""
         from scipy.special import ndtri, stdtrit
         if not 0.0 < level < 1.0:
             raise ModelError(f"the level of an interval must be between 0 and 1, got {level}", code="bad-level")
@@ -143,15 +143,15 @@ class Estimate:
 
     @property
     def full(self) -> Array:
-        """Full parameter vector (parameters,) with the same torques: `theta`, or base and known values and zeros."""
+        """Standard parameters (parameters,) that give the estimated torques: `theta`, or base values and zeros."""
         return self.base.expand(self.values) if self.theta is None else self.theta
 
     def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """Return the predicted torques (samples, dof) along a motion."""
+        """Return the predicted torques (samples, dof) along a motion q, dq, ddq (samples, dof)."""
         return complete(self.model).inverse_dynamics(self.full, q, dq, ddq)
 
     def residuals(self, samples: Samples | Sequence[Samples]) -> tuple[Residuals, ...]:
-        """Return measured and predicted torques of each log, in the rows that the regression uses."""
+        """Return measured and predicted torques of each log, at the samples that the regression uses."""
         require_type(samples, Samples, "an estimate", "estimate.score(dynid.prepare(recording))")
         return residuals(TorqueEquations.from_model(self.model, samples, self.base), self.values)
 
@@ -174,13 +174,13 @@ class Estimate:
         return found
 
     def with_covariance(self, covariance: Array, **changes: Any) -> Estimate:
-        """Return the estimate with another covariance (base, base). changes: other fields of its `Uncertainty`."""
+        """Return the estimate with another covariance (base, base). changes: other fields of `Uncertainty`."""
         return replace(self, uncertainty_of=self.uncertainty_of.then(
             lambda found: replace(found, covariance=covariance, **changes)))
 
     # -- display ------------------------------------------------------------------------------
     def __getitem__(self, name: str) -> float:
-        """Return the value of a base parameter by name, or of a standard one if the method estimates these."""
+        """Return the value of a base parameter by name, or of a standard parameter if the method estimates these."""
         if name in self.names:
             return float(self.values[self.names.index(name)])
         parameters = self.model.parameters
@@ -208,8 +208,7 @@ class Estimate:
         return summary_html(self)
 
     def to_frame(self) -> Any:
-        """Return a pandas table with one row per base parameter: value, std, relative_std, low and high of 95 %,
-        unit, expression."""
+        """Return a pandas table with one row per base parameter: value, std, 95 % interval, unit, expression."""
         from dynid.estimate.summary_text import to_frame
         return to_frame(self)
 
@@ -225,7 +224,7 @@ class Estimate:
 
     @staticmethod
     def load(path: str | Path, model: LinearModel) -> Estimate:
-        """Read an estimate from an .npz file, for the model it belongs to."""
+        """Read an estimate from an .npz file; model: the model that was identified."""
         from dynid.estimate.store import load
         return load(path, model)
 
@@ -262,7 +261,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Diagnostics(Mapping[str, Any]):
-    """Numbers of a fit common to all methods, and `more` facts of one method; also readable as a mapping.
+    """Numbers of a fit that all methods give, and `more` facts of one method; also readable as a mapping.
 
     Attributes:
         relative_error: 100 |tau - tau_hat| / |tau| over all joints, percent.

@@ -27,7 +27,7 @@ def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None =
     """
     notes: list[str] = []
     model, inertias = robot_inertias(estimate, with_payload, notes.append)
-    fields = {one.name: (one.owner, one.kind.urdf) for one in model.parameters if one.kind.urdf}
+    fields = {item.name: (item.owner, item.kind.urdf) for item in model.parameters if item.kind.urdf}
     values = _values(estimate, model, fields, "a URDF", notes.append)
     made = urdf_bytes(model.robot, inertias, values, fields, source, unchecked=unchecked, add_note=notes.append)
     with write_whole(Path(path), "wb") as file:
@@ -38,7 +38,7 @@ def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None =
 def urdf_bytes(robot: Robot, inertias: Array, values: Mapping[str, float], fields: JointFields,
                source: str | Path | None = None, *, unchecked: bool = False,
                add_note: Callable[[str], object] = lambda note: None) -> bytes:
-    """Return the robot's URDF, or another one of the same robot, with inertias (dof, 10) and joint values in place.
+    """Return the robot's URDF, or another URDF of the same robot, with inertias (dof, 10) and joint values replaced.
 
     Raises:
         RobotError: if the robot has no URDF and cannot be described by one.
@@ -63,7 +63,7 @@ def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = Fal
 
     notes: list[str] = []
     model, inertias = robot_inertias(estimate, with_payload, notes.append)
-    fields = {one.name: (one.owner, one.kind.mjcf) for one in model.parameters if one.kind.mjcf}
+    fields = {item.name: (item.owner, item.kind.mjcf) for item in model.parameters if item.kind.mjcf}
     values = _values(estimate, model, fields, "MJCF", notes.append)
     text = to_mjcf(model.robot, inertias, values, fields=fields, unchecked=unchecked, add_note=notes.append)
     with write_whole(Path(path)) as file:
@@ -72,7 +72,7 @@ def write_mjcf(estimate: Estimate, path: str | Path, *, with_payload: bool = Fal
 
 
 def robot_inertias(estimate: Estimate, with_payload: bool, add_note: Callable[[str], object]) -> tuple[Model, Array]:
-    """Return the model and ten inertial parameters of every body (dof, 10), bodies on mimic joints last."""
+    """Return the model and the ten inertial parameters of every body (dof, 10); bodies on mimic joints are last."""
     model, theta = required_robot_model(estimate.model, "a robot file"), estimate.theta
     if theta is None:
         raise NotPossibleError(f"method '{estimate.method}' gives base parameters only, and a robot file needs all of "
@@ -88,7 +88,7 @@ def robot_inertias(estimate: Estimate, with_payload: bool, add_note: Callable[[s
 
 def body_inertias(model: Model, theta: Array, with_payload: bool = False,
                   add_note: Callable[[str], object] = lambda note: None) -> Array:
-    """Return the ten parameters of every body (dof, 10) of a full vector, optionally with its payload."""
+    """Return the ten inertial parameters of every body (dof, 10) from parameters theta, optionally with payload."""
     robot, places, follows = model.robot, model.parameters.bodies, model.robot.followers
     missing = [body.name for body in robot.bodies if body.name not in places and not body.virtual]
     if missing:
@@ -97,8 +97,8 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
     inertias = np.array([theta[places[name]] if name in places else np.zeros(10) for name in robot.body_names])
     links = (*robot.body_names, *(follows.names if follows else ()))
     hung = {f"payload {term.label}": links[term.body(robot)] for term in model.terms if isinstance(term, Payload)}
-    loads = {one.body: hung.get(one.body, robot.body_names[one.owner]) for one in model.parameters
-             if one.body is not None and one.body not in links}
+    loads = {item.body: hung.get(item.body, robot.body_names[item.owner]) for item in model.parameters
+             if item.body is not None and item.body not in links}
     for load, link in loads.items():
         add_note(f"{load} is part of link '{link}'" if with_payload
              else f"{load} on link '{link}' is not included; with_payload=True adds it to the link")
@@ -109,10 +109,10 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
 
 def _values(estimate: Estimate, model: Model, fields: JointFields, file: str,
             add_note: Callable[[str], object]) -> dict[str, float]:
-    """Return the parameters that a robot file can store, by name, and report those that it cannot store."""
+    """Return the parameters that a robot file can store, by name, and add a note on those that it cannot store."""
     theta = dict(zip(model.parameters.names, estimate.full, strict=True))
-    left = [one.name for one in model.parameters
-            if one.body is None and one.name not in fields and theta[one.name] != 0]
+    left = [item.name for item in model.parameters
+            if item.body is None and item.name not in fields and theta[item.name] != 0]
     if left:
         add_note(f"{file} cannot represent {', '.join(left)}: its torques lack these terms")
     return {name: float(theta[name]) for name in fields}

@@ -1,4 +1,4 @@
-"""Set terms of a model from data before the regression is compressed: top speeds of joints, and a first estimate."""
+"""Set data-dependent terms of a model before compression, from top speeds of joints and a first estimate."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParame
 
 
 def split_values(base: BaseParameters, beta: Array) -> Array:
-    """Return a full vector (parameters,) with base values beta (base,) and bodies near their nominal values.
+    """Return standard parameters (parameters,) with base values beta (base,), and bodies near their nominal values.
 
     Inertia that torques cannot attribute to link or rotor is assigned to the rotor, or to the link if there are no
     nominal values.
@@ -95,7 +95,7 @@ def split_values(base: BaseParameters, beta: Array) -> Array:
 
 
 def top_speeds(logs: Sequence[Samples]) -> Array:
-    """Return the top speed of each joint (dof,) in the kept rows, rad/s or m/s; one for a joint at rest."""
+    """Return the top speed of each joint (dof,) over the valid samples, rad/s or m/s; one for a joint at rest."""
     top = np.zeros(logs[0].dof)
     for log in logs:
         for start in range(0, len(log), _ROWS_AT_ONCE):

@@ -150,42 +150,42 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     names = model.robot.joint_names
     joints = tuple(_joint_choice(names[j], j, search, ridges, kept, couplings) for j in joints_of_robot)
     tables = (*_tables(names, joints_of_robot, {**ridges, OFFSET: float(f"{offset:.3g}")}, sign, kept),
-              *(one.table(names, sign) for one in couplings))
+              *(coupling.table(names, sign) for coupling in couplings))
     chosen = Model(model.robot, (*core, *map(term_from_table, tables)))
     return FrictionChoice(joints, tables, chosen, len(search.parts),
                           {name: ridges[name] for name in GROUPS if kept[name]})
 
 
 def _groups(base: BaseParameters, has_rotor: bool, couplings: Sequence[Coupling] = ()) -> dict[str, Ints]:
-    """Return the columns of the base parameters of each kind of term, and of each parameter of a coupling."""
+    """Return the indices of base parameters for each kind of friction term, and for each parameter of a coupling."""
     wanted = {CURVE: "Ft", LOAD: "Fl", DIFFERENCE: "Fvd", ROTOR: "" if has_rotor else "Ia"}
     found = {name: _columns(base, symbol) for name, symbol in wanted.items()}
     names = [base.parameters.items[c].name for c in base.independent]
-    for name in dict.fromkeys(name for one in couplings for name in one.names):
+    for name in dict.fromkeys(name for coupling in couplings for name in coupling.names):
         found[name] = np.array([k for k, own in enumerate(names) if own == name], dtype=np.int64)
     return found
 
 
 def _columns(base: BaseParameters, symbol: str) -> Ints:
-    """Return the indices of the base parameters with a symbol, such as "Fv", of any joint."""
+    """Return the indices of the base parameters of all joints with a symbol, such as "Fv"."""
     items = [base.parameters.items[c] for c in base.independent]
     return np.array([k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == symbol], dtype=np.int64)
 
 
 def _exceeds(gains: Array, errors: float) -> bool:
-    """Return whether the mean of logarithms (blocks,) exceeds a number of its standard errors."""
+    """Return whether the mean of logarithmic error ratios (blocks,) exceeds a number of its standard errors."""
     error = errors * float(gains.std(ddof=1)) / np.sqrt(len(gains))
     return bool(gains.mean() > max(error, SMALLEST_GAIN))
 
 
 def _kinds(ridges: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the kinds of friction terms whose ridge is finite, that is, which are not excluded."""
+    """Return the kinds of friction terms that are used, those with a finite ridge."""
     return tuple(kind for kind in GROUPS if ridges[kind] < _EXCLUDED_RIDGE)
 
 
 def _with(couplings: Sequence[Coupling]) -> dict[str, float]:
     """Return the ridge of each kind of term for a robot with plain friction, rotor inertia and given couplings."""
-    return {ROTOR: 0.0, **{name: 0.0 for one in couplings for name in one.names}}
+    return {ROTOR: 0.0, **{name: 0.0 for coupling in couplings for name in coupling.names}}
 
 
 def _couplings(search: RidgeSearch, regression: Regression, candidates: Sequence[Coupling]) -> tuple[Coupling, ...]:
@@ -194,12 +194,12 @@ def _couplings(search: RidgeSearch, regression: Regression, candidates: Sequence
                              EXACT_SHARE * search.powers / len(search.parts) + np.finfo(float).tiny)
     items, base = regression.base.parameters.items, regression.base.independent
     values = dict(zip([items[c].name for c in base], search.fitted(regression, _with(found)), strict=True))
-    return tuple(one for one in found if one.is_passive(values))
+    return tuple(coupling for coupling in found if coupling.is_passive(values))
 
 
 def _tables(names: Sequence[str], every: Sequence[int], ridges: Mapping[str, float], sign: Sign,
             kept: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Any]]:
-    """Yield tables of the chosen terms in the format of run files.
+    """Yield the chosen friction terms as tables of a run file.
 
     Args:
         names: names of all joints.
@@ -272,7 +272,7 @@ class RidgeSearch:
 
     @staticmethod
     def from_regression(regression: Regression, groups: Mapping[str, Ints], is_mixed: bool = False) -> RidgeSearch:
-        """Return the search on a compressed regression; groups: its columns by kind of term."""
+        """Return the search on a compressed regression; groups: indices of its columns by kind of term."""
         columns = np.concatenate(list(groups.values()))
         extra = np.concatenate([own for name, own in groups.items() if name != ROTOR])
         weights = joint_weights(regression.select(np.setdiff1d(np.arange(len(regression.base)), extra)))
@@ -289,7 +289,7 @@ class RidgeSearch:
         return RidgeSearch(tuple(parts), own, columns, owners, powers, is_mixed)
 
     def ridge(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the ridge (k,) of each column; without: kinds and joints that are excluded."""
+        """Return the ridge penalty (k,) of each candidate column; without: kinds and joints of excluded terms."""
         ridge = np.full(len(self.owners), _EXCLUDED_RIDGE)
         for name, value in ridges.items():
             own = self.columns[name]
@@ -297,7 +297,7 @@ class RidgeSearch:
         return ridge
 
     def losses(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the weighted squared errors (blocks, dof) of fits without each block on that block.
+        """Return weighted squared torque errors (blocks, dof) on each block of time, of fits to all other blocks.
 
         Args:
             ridges: ridge by kind of term.
@@ -312,7 +312,7 @@ class RidgeSearch:
         return self.found[key]
 
     def dropped(self, ridges: Mapping[str, float], dof: int) -> set[tuple[str, int]]:
-        """Return the joints, counted from 0, where a difference between directions does not predict clearly better.
+        """Return the (kind, joint) of friction differences between directions that do not clearly predict better.
 
         A difference between directions may improve the whole robot but not a joint whose residual has another cause.
         """
@@ -328,7 +328,7 @@ class RidgeSearch:
 
     def fitted(self, regression: Regression, ridges: Mapping[str, float],
                without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the base parameters (base,) fitted to all data, zero for excluded columns."""
+        """Return the base parameters (base,) fitted to all data with ridge penalties; zero for excluded columns."""
         ridge = np.zeros(len(regression.base))
         ridge[self.places] = self.ridge(ridges, without)
         own = np.flatnonzero(np.isfinite(ridge))
@@ -349,7 +349,7 @@ class RidgeSearch:
         usual = _with(couplings)
         tried = [{**usual, **dict(zip(GROUPS, some, strict=True))}
                  for some in product((_EXCLUDED_RIDGE, *RIDGES), repeat=len(GROUPS))]
-        logarithms = np.array([self._logarithms(one) for one in tried])  # (combinations, blocks)
+        logarithms = np.array([self._logarithms(ridges) for ridges in tried])  # (combinations, blocks)
         means, sums = logarithms.mean(axis=1), np.exp(logarithms).sum(axis=1)
         best = int(means.argmin())
         close = [k for k in range(len(tried)) if not (_exceeds(logarithms[k] - logarithms[best], STANDARD_ERRORS)
@@ -357,27 +357,27 @@ class RidgeSearch:
         return self.with_rotor(tried[min(close, key=lambda k: (len(_kinds(tried[k])), means[k]))])
 
     def with_rotor(self, ridges: Mapping[str, float]) -> dict[str, float]:
-        """Return ridges with rotor inertia, or without it if that clearly predicts better."""
+        """Return the ridges with rotor inertia, or without it if the model then clearly predicts better."""
         without = {**ridges, ROTOR: _EXCLUDED_RIDGE}
         is_better = _exceeds(self._logarithms(ridges) - self._logarithms(without), CLEAR_ERRORS)
         return without if is_better else {**ridges, ROTOR: 0.0}
 
     def wins(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]]) -> bool:
-        """Return whether ridges clearly predict better than plain friction, without some kinds and joints."""
+        """Return whether these ridges clearly predict better than plain friction; without: excluded terms."""
         plain = {**ridges, **dict.fromkeys(GROUPS, _EXCLUDED_RIDGE)}
         return _exceeds(self._logarithms(plain) - self._logarithms(ridges, without), CLEAR_ERRORS)
 
     def _logarithms(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the logarithms (blocks,) of the squared errors of all joints together."""
+        """Return the logarithm (blocks,) of the squared torque errors of all joints on each block of time."""
         exact = EXACT_SHARE * float(self.powers.sum()) / len(self.parts) + np.finfo(float).tiny
         return np.asarray(np.log(np.maximum(self.losses(ridges, without).sum(axis=1), 0.0) + exact))
 
     def values(self, ridges: Mapping[str, float], name: str, without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the values of the columns of a kind of term, averaged over the fits without each block."""
+        """Return the values of the columns of one kind of term, averaged over fits without each block of time."""
         ridge = self.ridge(ridges, without)
         return np.asarray(np.mean([part.values(ridge) for part in self.parts], axis=0)[self.columns[name]])
 
     def worth(self, term: str, j: int, without: Mapping[str, float], with_: Mapping[str, float]) -> Worth:
-        """Return the reduction of joint j's cross-validation error by a kind of term."""
+        """Return the reduction of joint j's cross-validation error by a term, from ridges without and with it."""
         before, after = self.losses(without), self.losses(with_)
         return worth_of_gains(term, (before - after)[:, j], float(before[:, j].sum()), float(self.powers[j]))

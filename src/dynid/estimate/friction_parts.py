@@ -16,7 +16,7 @@ SMALLEST_RIDGE = 1e-14  # relative to a column's squared norm, for columns that 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Normal equations of the data without one block, and of that block, in the candidate columns.
+    """Normal equations of the data without one block of time, and of that block, in the candidate columns.
 
     All other columns are eliminated.
 
@@ -35,7 +35,7 @@ class Part:
 
     @staticmethod
     def from_block(others: Regression, block: Block, weights: Array, columns: Ints) -> Part:
-        """Return the normal equations of a block; columns: indices of the candidate columns."""
+        """Return the normal equations of a block and of the `others`; columns: indices of the candidate columns."""
         certain = np.setdiff1d(np.arange(len(others.base)), columns)
         stacked = others.stack(weights)
         squares = np.sum(stacked.r ** 2, axis=0)
@@ -58,7 +58,7 @@ class Part:
                     np.array(grams), np.array(sides), np.array(powers))
 
     def values(self, ridge: Array) -> Array:
-        """Return values (k,) of the columns with ridges (k,); zero for an infinite ridge."""
+        """Return least-squares values (k,) of the candidate columns with ridges (k,); zero for an infinite ridge."""
         found = np.zeros(len(ridge))
         own = np.flatnonzero(np.isfinite(ridge) & (self.squares > 0))
         if len(own):

@@ -12,6 +12,7 @@ from dynid.estimate.nominal_errors import NominalErrors, nominal_groups
 from dynid.estimate.problem import Problem
 from dynid.estimate.ridge_regression import parameter_scales
 from dynid.regression import Stacked
+from dynid.regression.known import known_parameters
 from dynid.robot import inertia as ten
 
 _UNINFORMATIVE_ERROR = 0.5  # relative error of a nominal value above which zero is a better target
@@ -40,7 +41,7 @@ class FrictionPenalty:
 
 
 def friction_penalty(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array]) -> FrictionPenalty:
-    """Return the regularisation for equations in units of independent noise; bodies: nominal pseudo-inertias.
+    """Return the regularisation of friction for equations of unit noise; bodies: nominal pseudo-inertias by name.
 
     The mean square error of friction of one symbol is v scale^2, with v from the score of the nominal values
     (`nominal_errors`), which minimises the mean square error of the estimate. Nominal friction is often unrealistic:
@@ -82,16 +83,15 @@ def _off(errors: NominalErrors, pulled: Bools) -> Array:
 
 def _regularised_friction(problem: Problem) -> Bools:
     """Return the mask (parameters,) of friction parameters without a known value and without their own ridge."""
-    prior = problem.regression.prior
-    known = {*problem.base.known, *(() if prior is None else prior.known)}
+    known = {*problem.base.known, *known_parameters(problem.regression.prior)}
     return np.array([item.kind.group == "friction" and item.ridge == 0.0 and item.name not in known
                      for item in problem.base.parameters])
 
 
 def _nominal_and_scale(problem: Problem, stacked: Stacked, bodies: Mapping[str, Array], to_zero: tuple[str, ...]
                        ) -> tuple[Array, Array]:
-    """Return nominal values (parameters,) and scales (parameters,). Nominal values are zero except for bodies and
-    regularised friction. The scale is the value itself, or the value that alone would explain the torques."""
+    """Return nominal values (parameters,), zero except for bodies and regularised friction, and scales (parameters,). A
+    scale is the nominal value, or the value that alone would explain the torques."""
     parameters, size = problem.base.parameters, np.linalg.norm(stacked.r @ problem.base.matrix, axis=0)
     given = [item.nominal or 0.0 for item in parameters] if problem.nominal is None else problem.nominal
     nominal = np.array([value if own and item.symbol not in to_zero else 0.0 for item, value, own

@@ -88,7 +88,7 @@ def consistent_instrumental_variables(problem: Problem, *, instruments: Source =
 
 @dataclass(frozen=True, eq=False)
 class InstrumentalState:
-    """Simulated run and data of the equations of one iteration.
+    """State of one iteration of instrumental variables: the simulated closed loop, and data of the equations.
 
     Attributes:
         motions: noise-free motions, one per log, at the rows of its samples.
@@ -109,7 +109,7 @@ class InstrumentalState:
 
 @dataclass(frozen=True, eq=False)
 class InstrumentalSolution:
-    """Solution of one iteration: the projected equations, their residuals, the joint weights and the used rows."""
+    """Solution of one iteration: projected equations, residuals, joint weights, and weights of the samples."""
 
     projected: Projected
     low: LowRate
@@ -119,7 +119,7 @@ class InstrumentalSolution:
 
 @dataclass(frozen=True, eq=False)
 class Instrumental:
-    """Steps of the iterations of `iv` and `pc-iv`.
+    """Steps of the iterations of methods `iv` and `pc-iv`.
 
     Attributes:
         measured: equations of all logs at the rate of the regression.
@@ -140,7 +140,7 @@ class Instrumental:
 
     @staticmethod
     def from_problem(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Instrumental:
-        """Return the iteration procedure of a problem, with all data that are constant over the iterations."""
+        """Return the iteration of instrumental variables, with all data that are constant over the iterations."""
         loop = make_loop(problem, name, options.controller, options.step)
         dropped = options.dropped(loop.settling)
         return Instrumental(name, problem, source, loop, options, solver,
@@ -192,8 +192,7 @@ class Instrumental:
                      state.notes or notes)
 
     def shift(self, end: Settled[InstrumentalState, InstrumentalSolution]) -> Array:
-        """Return the squared bias (base, base) by fast motion that the smoothed velocities of dry friction do not
-        contain; zero if it cannot be computed."""
+        """Return the squared bias (base, base) by fast motion that smoothed velocities do not contain, or zero."""
         beta, detail = end.found.values.beta, end.found.detail
         unseen = unseen_velocities(self.problem, beta)
         if unseen is None:
@@ -247,7 +246,7 @@ class Instrumental:
 
 
 def _border(problem: Problem, consistency: Consistency, projected: Projected) -> Array:
-    """Return the consistent parameters (parameters,) that fit best, which are usually on the boundary of the set."""
+    """Return the consistent parameters (parameters,) that fit best; they are usually on the boundary of the set."""
     return fit(consistency, problem.base, projected.stacked()).theta
 
 
@@ -261,7 +260,7 @@ def _inside(problem: Problem, consistency: Consistency, projected: Projected) ->
 
 
 def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions, solver: Solver) -> Estimate:
-    """Return the estimate from the requested start, or with "auto" from the first start that succeeds."""
+    """Return the estimate from the requested start, or, for start "auto", from the first start that succeeds."""
     if source not in ("simulation", "transfer", "reference"):
         raise ModelError(f"instruments come from 'simulation', 'transfer' or 'reference', not '{source}'",
                          code="unknown-instruments")
@@ -280,7 +279,7 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
             continue
         notes = found.diagnostics["notes"]
         if failures:
-            notes = [*notes, Note("other-start", f"instruments are those {origin}, because none came from "
+            notes = [*notes, Note("other-start", f"instruments are those {origin}, because these failed: "
                                   + "; ".join(f"{words} ({reason})" for words, reason in failures.items()))]
         return replace(found, diagnostics=found.diagnostics.with_facts(
             {"start": origin, "failed_starts": failures, "notes": notes}))
@@ -302,8 +301,7 @@ def _flexible(problem: Problem, name: str, source: Source, options: LoopOptions,
 
 
 def _attempts(problem: Problem, options: LoopOptions) -> Iterator[tuple[str, Problem, Source, LoopOptions]]:
-    """Yield description, problem, source and options of instruments in the order of trial; those with the most
-    knowledge of the robot are first."""
+    """Yield description, problem, source and options of instruments to try, those with most knowledge first."""
     yield "from unit inertias", problem, "simulation", replace(options, start="regular")
     yield "from least squares on filtered data", problem, "simulation", replace(options, start="filtered")
     if problem.nominal is not None:
@@ -323,9 +321,9 @@ def _attempted(problem: Problem, name: str, source: Source, options: LoopOptions
     values, detail = end.found.values, end.found.detail
     # In measured equations, noise of second differences may exceed the torque.
     if detail.low.unexplained > 1.0 and detail.low.relative_error > 100.0:
-        raise NotPossibleError(f"method '{name}' converged to parameters that explain the torques worse than zero "
-                               "torque", "the simulated loop does not match that of the robot: check its controller "
-                               "and reference", "explains-nothing")
+        raise NotPossibleError(f"method '{name}' converged to parameters with a torque error above 100 %",
+                               "the simulated loop does not match that of the robot: check controller and reference",
+                               "explains-nothing")
     facts = closed_loop_facts(procedure.loop, len(end.iterations), options.dropped(procedure.loop.settling))
     facts["notes"] += end.state.notes
     if values.theta is not None:

@@ -17,6 +17,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.closed_loop.loop import Log
 from dynid.estimate.iterations import POINTS, Iteration, StepMotion, numbered
 from dynid.estimate.problem import Problem
+from dynid.plain import finite
 from dynid.quantities import percent_text
 from dynid.recording import Samples
 from dynid.regression import BaseParameters
@@ -44,7 +45,7 @@ class Values:
         return base.expand(self.beta) if self.theta is None else self.theta
 
     def halfway(self, other: Values) -> Values:
-        """Return the mean of two sets of values; the mean of two consistent robots is consistent."""
+        """Return the mean of two sets of parameter values; the mean of two consistent robots is consistent."""
         theta = None if self.theta is None or other.theta is None else 0.5 * (self.theta + other.theta)
         return Values(0.5 * (self.beta + other.beta), theta)
 
@@ -71,14 +72,14 @@ class Past:
         return new.halfway(self.last)
 
     def after(self, found: Solved[Any]) -> Past:
-        """Return the summary of the iterations after one more solution."""
+        """Return the summary of all iterations, including one more solution."""
         changes = (*self.changes, found.change) if np.isfinite(found.change) else self.changes
         return Past(found.values, changes, found.step)
 
 
 @dataclass(frozen=True, eq=False)
 class Solved(Generic[Detail]):
-    """Solution of one iteration.
+    """Solution of one iteration of a closed-loop method.
 
     Attributes:
         values: the values after damping.
@@ -103,10 +104,8 @@ class Solved(Generic[Detail]):
 
     def iteration(self) -> Iteration:
         """Return the record of this iteration for the estimate."""
-        step = self.step
         std = None if self.covariance is None else np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
-        return replace(self.seen, change=self.change if np.isfinite(self.change) else None,
-                       step=step if np.isfinite(step) else None, std=std)
+        return replace(self.seen, change=finite(self.change), step=finite(self.step), std=std)
 
 
 class Procedure(Protocol[State, Detail]):
@@ -135,7 +134,7 @@ class Procedure(Protocol[State, Detail]):
 
 @dataclass(frozen=True, eq=False)
 class Settled(Generic[State, Detail]):
-    """Result of the iterations: the last run, its solution, covariance (base, base), and all steps."""
+    """Result of converged iterations: last simulated run, its solution, covariance (base, base), and all steps."""
 
     state: State
     found: Solved[Detail]
@@ -165,12 +164,12 @@ def iterate(procedure: Procedure[State, Detail], tolerance: float, max_iteration
         past = past.after(found)
     moved = f" and a parameter by {past.step:.2g} of its standard error" if np.isfinite(past.step) else ""
     raise NotPossibleError(f"method '{procedure.name}' did not converge in {max_iterations} iterations: the last "
-                           f"changed the torques by {percent_text(100.0 * found.change)}{moved}", procedure.advice,
+                           f"one changed the torques by {percent_text(100.0 * found.change)}{moved}", procedure.advice,
                            "not-settled")
 
 
 def step_size(move: Array, covariance: Array) -> float:
-    """Return the largest entry of a change (base,), in standard errors of a covariance (base, base)."""
+    """Return the largest parameter change of move (base,), in standard errors of a covariance (base, base)."""
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     live = (move != 0.0) & (deviation > 0.0)
     return float(np.max(np.abs(move[live]) / deviation[live], initial=0.0))
@@ -200,7 +199,7 @@ _MAX_STEP = 1e-3  # s, largest integration step
 
 
 def step_motion(logs: Sequence[Log], motions: Sequence[Samples], dropped: float, *, torques: bool) -> StepMotion:
-    """Return the comparison of one step's motion with the measured one.
+    """Return the comparison of the simulated motion of one iteration with the measured motion.
 
     Args:
         logs: measured samples.
@@ -216,8 +215,8 @@ def step_motion(logs: Sequence[Log], motions: Sequence[Samples], dropped: float,
         if not log.from_positions:
             path = log.reference
             asked.append([at_times(log.samples.t[late], path.t, x) for x in (path.q, path.dq, path.ddq)])
-    torque = _shares([one[3] for one in measured], [one[3] for one in simulated]) if torques else None
-    away = np.array([_shares([one[k] for one in asked], [one[k] for one in simulated], centred=k == 0)
+    torque = _shares([signals[3] for signals in measured], [signals[3] for signals in simulated]) if torques else None
+    away = np.array([_shares([signals[k] for signals in asked], [signals[k] for signals in simulated], centred=k == 0)
                      for k in range(3)]) if len(asked) == len(logs) else None
     return replace(_compared(logs[0].samples, motions[0].q, measured, simulated), from_reference=away,
                    torque_error=torque)
@@ -235,7 +234,7 @@ def motion_under_torques(problem: Problem, logs: Sequence[Samples], beta: Array)
 
 
 def _under_torques(problem: Problem, log: Samples, theta: Array) -> list[Array]:
-    """Return positions, velocities and accelerations (rows, dof) of a robot driven by a log's torques."""
+    """Return positions, velocities and accelerations (rows, dof) of a simulated robot driven by a log's torques."""
     out = [log.q.copy(), log.dq.copy(), log.ddq.copy()]
     length = max(round(_RESTART_SECONDS * log.rate), 3)
     for start, stop in log.segments:
@@ -256,10 +255,10 @@ def _signals(samples: Samples, late: Array) -> list[Array]:
 
 def _compared(first: Samples, q: Array, measured: Sequence[Sequence[Array]], simulated: Sequence[Sequence[Array]]
               ) -> StepMotion:
-    """Return the comparison of simulated signals of all logs with measured ones: positions, velocities, accelerations.
-    q (samples, dof): simulated positions of the first log."""
+    """Return the comparison of simulated positions, velocities and accelerations with measured ones, over all logs. q
+    (samples, dof): simulated positions of the first log."""
     rows = np.unique(np.linspace(0, len(first.t) - 1, POINTS).round().astype(np.int64))
-    errors = np.array([_shares([one[k] for one in measured], [one[k] for one in simulated], centred=k == 0)
+    errors = np.array([_shares(*([signals[k] for signals in logs] for logs in (measured, simulated)), centred=k == 0)
                        for k in range(3)])
     miss = sum(float(np.sum((a[0] - b[0]) ** 2)) for a, b in zip(measured, simulated, strict=True))
     size = sum(float(np.sum((a[0] - a[0].mean(axis=0)) ** 2)) for a in measured)
@@ -268,7 +267,7 @@ def _compared(first: Samples, q: Array, measured: Sequence[Sequence[Array]], sim
 
 
 def _shares(measured: Sequence[Array], simulated: Sequence[Array], *, centred: bool = False) -> Array:
-    """Return 100 |measured - simulated| / |measured| of each joint (dof,), about the mean if centred; nan for zeros."""
+    """Return 100 |measured - simulated| / |measured| of each joint (dof,), about the mean if centred; nan at rest."""
     miss = np.sum([np.sum((a - b) ** 2, axis=0) for a, b in zip(measured, simulated, strict=True)], axis=0)
     size = np.sum([np.sum((a - a.mean(axis=0)) ** 2 if centred else a ** 2, axis=0) for a in measured], axis=0)
     return np.where(size > 0, 100.0 * np.sqrt(miss / np.where(size > 0, size, 1.0)), np.nan)

@@ -1,4 +1,4 @@
-"""Records of the steps of an iterative method and of their simulated motions."""
+"""Records of the iterations of an identification method, and of their simulated motions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ERROR_FIELDS: dict[str, Any] = {f"{name}_error{of}_per_joint": list[float | Non
 
 @dataclass(frozen=True, eq=False)
 class StepMotion:
-    """Simulated motion of one step compared with the measured one.
+    """Simulated motion of one iteration compared with the measured motion.
 
     Attributes:
         t: (points,), s, times of selected rows of the first log.

@@ -100,7 +100,7 @@ class Gaussian:
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """One interval between rows: the torque (dof,) during `period` seconds, and the position (dof,) at its end."""
+    """One sampling interval: torque (dof,) during `period` seconds, and measured position (dof,) at its end."""
 
     torque: Array
     position: Array
@@ -119,9 +119,8 @@ class Dynamics:
         self.sign_width = _SMOOTH_SIGN * np.maximum(top_speed, 1e-6)
 
     def regressors(self, q: Array, dq: Array) -> tuple[Array, Array]:
-        """Return regressors without acceleration (points, n, columns), and the addition of a unit acceleration of joint
-        k (points, k, n, columns). The columns are the base parameters and, if parameters are known, their torque
-        (`with_known`).
+        """Return regressors (points, n, columns) without acceleration, and those of unit accelerations of each joint k
+        (points, k, n, columns). Columns are base parameters and, if parameters are known, their torque (`with_known`).
 
         The former are averaged over slightly lower and higher velocities, since a filter needs continuous friction.
         """
@@ -149,14 +148,9 @@ class Dynamics:
 Step = Callable[[Dynamics, Gaussian, Interval, FilterNoise], tuple[Gaussian, Array]]
 
 
-def _extended_step(
-    dynamics: Dynamics, state: Gaussian, interval: Interval, noise: FilterNoise
-) -> tuple[Gaussian, Array]:
-    """Propagate the state over one interval with the model linearised about the mean, and update it.
-
-    Returns:
-        The new state, and the whitened innovation (dof,).
-    """
+def _extended_step(dynamics: Dynamics, state: Gaussian, interval: Interval, noise: FilterNoise
+                   ) -> tuple[Gaussian, Array]:
+    """Return the state after one interval, with the model linearised about the mean, and the whitened innovation."""
     x, n, m, h = state.mean, dynamics.dof, len(state.mean), interval.period
     dq, beta = x[n:2 * n], x[2 * n:]
     moved = np.tile(x[:2 * n], (2 * n + 1, 1))
@@ -180,14 +174,9 @@ def _extended_step(
     return _measure(Gaussian(ahead, factor), interval.position, noise)
 
 
-def _unscented_step(
-    dynamics: Dynamics, state: Gaussian, interval: Interval, noise: FilterNoise
-) -> tuple[Gaussian, Array]:
-    """Propagate the state over one interval with sigma points, and update it.
-
-    Returns:
-        The new state, and the whitened innovation (dof,).
-    """
+def _unscented_step(dynamics: Dynamics, state: Gaussian, interval: Interval, noise: FilterNoise
+                    ) -> tuple[Gaussian, Array]:
+    """Return the state after one interval, propagated with sigma points, and the whitened innovation (dof,)."""
     n, m, h = dynamics.dof, len(state.mean), interval.period
     reach = _SIGMA_DISTANCE * np.sqrt(m)
     points = np.vstack([state.mean + reach * state.factor.T, state.mean - reach * state.factor.T])
@@ -213,8 +202,7 @@ def _process_noise(states: int, speed: Array, h: float) -> Array:
 
 
 def _measure(state: Gaussian, position: Array, noise: FilterNoise) -> tuple[Gaussian, Array]:
-    """Update with measured positions (dof,) by one triangular factor of [[R 0], [H S S]]; also return the normalised
-    innovation (dof,)."""
+    """Return the state after an update with positions (dof,) by a triangular factor, and the whitened innovation."""
     n, m = len(position), len(state.mean)
     array = np.zeros((n + m, n + m))
     array[:n, :n] = np.diag(noise.position)
@@ -259,19 +247,15 @@ class Filter:
                         iterations=tuple(steps))
 
     def _kept(self, trail: Sequence[Gaussian], end: Gaussian, power: float, before: int) -> list[Iteration]:
-        """Return the record of a pass through the logs: parameter values at some times, and the final simulated motion
-        under the measured torques.
-        power: power of the innovations, which scales the standard errors. before: number of earlier passes."""
-        found = []
-        for k, one in enumerate([*trail, end], start=1):
-            std = np.sqrt(power * np.sum(one.factor ** 2, axis=1))
-            found.append(Iteration(one.mean, self.problem.regression.relative_errors(one.mean),
-                                   before + k / (len(trail) + 1), std))
+        """Return the record of one pass through the logs: parameters at some times, and the final simulated motion
+        under the measured torques. power: innovation power, which scales standard errors. before: earlier passes."""
+        found = [Iteration(state.mean, self.problem.regression.relative_errors(state.mean),
+                           before + k / (len(trail) + 1), np.sqrt(power * np.sum(state.factor ** 2, axis=1)))
+                 for k, state in enumerate([*trail, end], start=1)]
         return [*found[:-1], replace(found[-1], motion=motion_under_torques(self.problem, self.parts, end.mean))]
 
     def _once(self, state: Gaussian) -> tuple[Gaussian, float, list[Gaussian]]:
-        """Return base parameters after all logs, the largest low-frequency power of an innovation, and intermediate
-        parameters."""
+        """Return parameters after all logs, the largest low-frequency innovation power, and parameters on the way."""
         power, trail, every = 0.0, list[Gaussian](), max(sum(map(len, self.parts)) // _STORED_MOMENTS, 1)
         for part in self.parts:
             noise = _noise(self.problem, part, state.mean, self.options)
@@ -283,8 +267,7 @@ class Filter:
 
     def _segment(self, part: Samples, rows: range, parameters: Gaussian, noise: FilterNoise, every: int
                  ) -> tuple[Gaussian, Array, list[Gaussian]]:
-        """Return base parameters after one segment, the whitened innovations (rows, dof), and the parameters every
-        `every` rows."""
+        """Return parameters after one segment, whitened innovations (rows, dof), and parameters on the way."""
         n, first, last = self.dynamics.dof, rows.start, rows.stop
         size = 2 * n + len(parameters.mean)
         factor = np.zeros((size, size))
@@ -301,10 +284,9 @@ class Filter:
             except np.linalg.LinAlgError:
                 state = Gaussian(np.full(size, np.nan), state.factor)
             if not np.isfinite(state.mean).all():
-                raise NotPossibleError(f"method '{self.name}' diverged "
-                                       f"from the motion of {part.source} "
-                                       f"at {part.t[first + k]:.4g} s", "start from better parameters, give a smaller "
-                                       "start_std, or more noise", "filter-astray")
+                raise NotPossibleError(f"method '{self.name}' diverged from the motion of {part.source} at "
+                                       f"{part.t[first + k]:.4g} s", "start from better parameters, or give a smaller "
+                                       "start_std or larger noise", "filter-astray")
             if (k + 1) % every == 0 and k + 1 < len(innovations):
                 trail.append(Gaussian(state.mean[2 * n:], state.factor[2 * n:]))
         return Gaussian(state.mean[2 * n:], triangular(state.factor[2 * n:].T).T), innovations, trail
@@ -312,14 +294,13 @@ class Filter:
     def _refuse_astray(self, relative_error: float) -> None:
         reached = self.problem.regression.relative_error(self.least_squares)
         if not relative_error < _DIVERGED_ERROR_RATIO * reached + 1.0:
-            raise NotPossibleError(f"method '{self.name}' diverged: its torque error is "
-                                   f"{relative_error:.3g} %, that of least squares {reached:.3g} "
-                                   "%", "start from better "
-                                   "parameters or give a smaller start_std", "filter-astray")
+            raise NotPossibleError(f"method '{self.name}' diverged: its torque error of {relative_error:.3g} % is far "
+                                   f"above that of least squares, {reached:.3g} %",
+                                   "start from better parameters, or give a smaller start_std", code="filter-astray")
 
 
 def _estimate(problem: Problem, name: str, step: Step, options: FilterOptions) -> Estimate:
-    """Return the estimate of a filter; one that diverges is run again with a smaller initial standard deviation."""
+    """Return the estimate of a Kalman filter; if it diverges, with a smaller initial standard deviation."""
     parts = problem.as_logged()
     if options.passes < 1 or not options.start_std > 0:
         raise ModelError(f"method '{name}' needs at least one pass and a start_std above zero",
@@ -348,8 +329,8 @@ def _slow_power(innovation: Array) -> float:
 
 
 def _noise(problem: Problem, part: Samples, beta: Array, options: FilterOptions) -> FilterNoise:
-    """Return the given noise. By default, that of the positions follows from their third differences, and that of the
-    torques from the residuals of the initial parameters beta."""
+    """Return the noise of the filter: given values, or, for positions, from their third differences, and, for torques,
+    from the residuals of the initial parameters beta (base,)."""
     third = np.diff(part.q, n=3, axis=0)
     rough = np.sqrt(np.mean(third ** 2, axis=0) / 20.0)  # white noise has twenty times its power in third differences
     rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)

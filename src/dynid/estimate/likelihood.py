@@ -41,7 +41,7 @@ def maximum_likelihood(problem: Problem, *, iterations: int = 50, tolerance: flo
 
 def likelihood_fit(problem: Problem, solution: Solution, regression: Regression, spread: Array,
                    **more: Any) -> LinearFit:
-    """Return the fit of whitened equations, with its noise. spread: covariance S (dof, dof) of the residuals."""
+    """Return the fit of whitened equations with its noise. spread: covariance S (dof, dof) of the joints' residuals."""
     ones, deviations, rows = np.ones(problem.regression.dof), np.sqrt(np.diag(spread)), regression.rows[0]
     log_likelihood = -0.5 * (rows * np.linalg.slogdet(2.0 * np.pi * spread).logabsdet
                              + regression.misfits(solution.beta).sum())
@@ -67,7 +67,7 @@ def _whitener(spread: Array) -> Array:
 
 
 def _residual_covariance(problem: Problem, beta: Array) -> Array:
-    """Return the covariance S (dof, dof) of the residuals in the rows valid for all joints."""
+    """Return the covariance S (dof, dof) of the joints' residuals, from samples that are valid for all joints."""
     series = residuals(problem.equations, beta, threads=problem.threads)
     common = np.concatenate([r.residual[np.all(r.keep, axis=1)] for r in series])
     if len(common) <= problem.regression.dof:

@@ -46,14 +46,19 @@ class Solution:
         singular = np.linalg.svd(self.factor, compute_uv=False)
         return float(singular[0] / singular[-1])
 
+    @cached_property
+    def half(self) -> Array:
+        """Root L (excited, excited) of the inverse in the excited parameters: inverse = L L'."""
+        values, vectors = np.linalg.eigh(self.inverse[np.ix_(self.excited, self.excited)])
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
     @property
     def rank(self) -> int:
         return int(self.excited.sum())
 
 
 def solve(regression: Regression, stacked: Stacked) -> Solution:
-    """Return the least-squares solution in the excited parameters; the others are zero, with the names of those they
-    are confounded with.
+    """Return the least-squares solution in the excited parameters; others are zero and listed as confounded.
 
     Bounded parameters stay within bounds. The inverse is that without bounds, since an active bound does not show how
     far the unconstrained value is from it.
@@ -90,9 +95,8 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
 
 
 def _excited(regression: Regression, stacked: Stacked, norms: Array) -> tuple[Ints, Bools]:
-    """Return the excited columns, ascending, and which columns the excluded ones depend on. A column is excited if it
-    is linearly independent of those before it. alike (base, base): [k, c] is True if column c was excluded and column k
-    is part of its linear combination beyond rounding. norms (base,): norms of the columns."""
+    """Return the indices of excited columns, which are independent of those before them, and a mask (base, base): [k,
+    c] is True if column c is excluded and depends on column k. norms (base,): norms of the columns."""
     b = len(norms)
     collinear = np.zeros((b, b), dtype=bool)
     if np.all(np.abs(np.diag(stacked.r)) > _NOT_EXCITED * norms):  # independent parts of the columns
@@ -129,7 +133,7 @@ def joint_weights(regression: Regression) -> Array:
 
 def _own_misfit(factor: Factor) -> tuple[float, int]:
     """Return the residual sum of squares of a joint's torque on its own columns, and the number of independent columns.
-    The sum is the squared last entry of the triangular factor only if the columns are independent."""
+    If the columns are dependent, it is not the squared last entry of the triangular factor."""
     columns = factor.r[:, :-1]
     size = np.linalg.norm(columns, axis=0)
     if np.all(size > 0) and is_full_rank(columns[:-1] / size, _NOT_EXCITED):
@@ -142,7 +146,7 @@ def _own_misfit(factor: Factor) -> tuple[float, int]:
 
 @dataclass(frozen=True, eq=False)
 class Reweighted:
-    """Last step of a fit whose equations depend on the values before it.
+    """Last step of an iterated fit, in which the equations of a step depend on the values of the step before.
 
     Attributes:
         beta: base parameters (base,).

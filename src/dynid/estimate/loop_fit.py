@@ -13,6 +13,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, RecordingError
 from dynid.estimate.instruments.transfer import closed_loop_transfer, response_from
 from dynid.output_fields import output_fields
+from dynid.plain import finite, plain
 from dynid.recording import Recording
 from dynid.robot import numbered_joints
 from dynid.signals import at_times
@@ -68,8 +69,7 @@ class LoopFit:
 
     @property
     def serves(self) -> Serves:
-        """How references may replace positions: unchanged, as instruments, only filtered by H, or "unknown" for a
-        nonlinear loop.
+        """How references may replace positions: unchanged, as instruments, only filtered by H ("no"), or "unknown".
 
         See Ardiani, s. 3.3.5, remark 2, and Janot, Vandanjon, Gautier, s. 4.3.
         """
@@ -85,7 +85,7 @@ class LoopFit:
     def to_dict(self) -> dict[str, Any]:
         """Return the object as plain data for JSON; poles are None if the log does not determine them."""
         return {"joint": self.joint, "fit": self.fit, "reference_fit": self.reference_fit,
-                "acceleration_gap": self.acceleration_gap, "growth": self.growth if np.isfinite(self.growth) else None,
+                "acceleration_gap": self.acceleration_gap, "growth": finite(self.growth),
                 "references_serve": self.serves,
                 "natural_frequency": self.natural_frequency if self.seen else None,
                 "damping": self.damping if self.seen else None,
@@ -121,9 +121,9 @@ def _fitted(joint: str, pairs: Sequence[tuple[Array, Array]], rate: float) -> Lo
                    for these in ([x for x, _ in pairs], answers))
     size = max(float(np.linalg.norm(done)), 1e-300)
     correlation = float(asked @ done) / max(size * float(np.linalg.norm(asked)), 1e-300)
-    fit, plain = (100.0 * (1.0 - miss / spread) if spread > 0 else 0.0 for miss in (with_loop, without))
+    fit, reference_fit = (100.0 * (1.0 - miss / spread) if spread > 0 else 0.0 for miss in (with_loop, without))
     return LoopFit(
-        joint, float(a2), float(a1), float(b1), float(fit), float(plain),
+        joint, float(a2), float(a1), float(b1), float(fit), float(reference_fit),
         100.0 * float(np.linalg.norm(done - asked)) / size,
         100.0 * (1.0 / correlation - 1.0) if correlation > 0 else np.inf, bool(with_loop < _MAX_POLE_MISFIT * without),
         bool(2.0 * _TIME_CONSTANTS_TO_SKIP / slowest < min(len(x) for x, _ in pairs) / rate))
@@ -152,7 +152,7 @@ class ControllerFit:
 
     @property
     def law(self) -> Cascade:
-        """Return a control law for simulation, with velocity feed-forward if the median share is above one half."""
+        """Control law for simulation, with velocity feed-forward if the median of `follow` is above one half."""
         if len(self.loops) < len(self.inertias):
             raise ModelError(f"only {len(self.loops)} of {len(self.inertias)} joints have a moving reference, so the "
                              "controllers of the others cannot be estimated", "give a log in which every joint moves",
@@ -160,8 +160,8 @@ class ControllerFit:
         return Cascade(self.kp / self.kd, self.kd, feedforward=bool(np.median(self.follow) > 0.5))
 
     def pole_ratio(self, controller: Controller) -> Array | None:
-        """Return the natural frequency of the log divided by that of a controller with these inertias (loops,), usually
-        0.8 to 1.2 (Janot, Vandanjon, Gautier, eq. 47); nan if undetermined, None for a law without poles."""
+        """Return the natural frequency in the log divided by that of a given controller (loops,), usually 0.8 to 1.2
+        (Janot, Vandanjon, Gautier, eq. 47); nan if undetermined, None for a law without poles."""
         gains = control_law(controller).tuned(self.inertias).gains(len(self.inertias))
         if gains is None or np.any(gains.kp <= 0):
             return None
@@ -173,7 +173,7 @@ class ControllerFit:
     def to_dict(self, controller: Controller | None = None) -> list[dict[str, Any]]:
         """Return the fit as plain data for JSON, one entry per joint; controller: law for the ratio of poles."""
         ratio = None if controller is None else self.pole_ratio(controller)
-        ratios = [None] * len(self.loops) if ratio is None else [float(x) if np.isfinite(x) else None for x in ratio]
+        ratios = [None] * len(self.loops) if ratio is None else plain(ratio)
         return [{**loop.to_dict(), "pole_ratio": one, "kp": float(kp) if loop.seen else None,
                  "kd": float(kd) if loop.seen else None, "feedforward": float(follow) if loop.seen else None}
                 for loop, one, kp, kd, follow in zip(self.loops, ratios, self.kp, self.kd, self.follow, strict=True)]

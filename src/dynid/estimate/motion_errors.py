@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ _RANK_TOLERANCE = 1e-10  # relative to the largest eigenvalue of the scaled norm
 
 @dataclass(frozen=True, eq=False)
 class MotionShift:
-    """Bias of weighted least squares by errors of the motion.
+    """Bias of weighted least squares by errors of the measured motion.
 
     Attributes:
         shift: bias of the values (base,).
@@ -68,7 +67,7 @@ class MotionShift:
 
 
 def motion_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
-    """Return the bias of a solution with these weights (dof,) by errors of the motion.
+    """Return the bias of a solution with joint weights (dof,) by errors of the measured motion.
 
     It is None if the logs are not available or their preparation cannot be repeated. Long data are sampled in
     intervals.
@@ -119,7 +118,7 @@ def _repeatable(samples: Samples) -> bool:
 
 
 def _floors(samples: Samples) -> Array:
-    """Return the power density (joints,) of the positions' noise, rad^2 / Hz; zero if none is detected."""
+    """Return the noise power density (joints,) of the positions, rad^2/Hz or m^2/Hz; zero if no noise is detected."""
     found = [one.get("noise_floor") for one in samples.spectrum.values()]
     return np.array([0.0 if x is None else x for x in found]) if len(found) == samples.dof else np.zeros(samples.dof)
 
@@ -139,8 +138,8 @@ def _with_noise(samples: Samples) -> Samples:
 
 
 def unseen_velocities(problem: Problem, beta: Array) -> tuple[Array, ...] | None:
-    """Return velocities (samples, joints), one array per log, of the motion above the cut-off estimated from the
-    torques with base values beta (base,); None if the logs, or the options of their preparation, are not available."""
+    """Return velocities (samples, joints), one array per log, of motion above the cut-off, estimated from the torques
+    with base values beta (base,); None if the logs or the options of their preparation are not available."""
     if len(problem.recordings) != len(problem.data) or not all(map(_repeatable, problem.data)):
         return None
     return tuple(_unseen_velocity(problem, samples, log, beta)
@@ -148,7 +147,7 @@ def unseen_velocities(problem: Problem, beta: Array) -> tuple[Array, ...] | None
 
 
 def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: Array) -> Array:
-    """Return velocities (samples, joints) above the cut-off of the positions, estimated from the logged torques."""
+    """Return velocities (samples, joints) of motion above the cut-off of the positions, estimated from the torques."""
     cutoff = samples.settings.get("cutoff")
     if cutoff is None:
         return np.zeros(samples.q.shape)
@@ -183,7 +182,7 @@ def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: A
 
 
 def _coherent(series: Array, other: Array) -> Array:
-    """Return the part of series (rows, joints) that is coherent with another, joint by joint.
+    """Return the part of series (rows, joints) that is coherent with the series `other`, joint by joint.
 
     The coherence of independent spectra averaged over n frequencies has mean 1/n and exceeds 1 - chance^(1 / (n - 1))
     with that probability: below this it is set to zero, above it 1/n is subtracted.
@@ -208,8 +207,7 @@ def _near(spectra: NDArray[Any]) -> NDArray[Any]:
 
 
 def _inverses(inertia: Array) -> Array:
-    """Return inverses of inertia matrices (m, dof, dof), or of their diagonals if they are not positive definite;
-    zero for a joint without inertia."""
+    """Return inverses of inertia matrices (m, dof, dof), or of their diagonals if not positive definite."""
     diagonal = np.einsum("mii->mi", inertia)
     size = np.sqrt(np.maximum(diagonal, 1e-300))
     scaled = inertia / (size[:, :, None] * size[:, None, :])
@@ -221,12 +219,12 @@ def _inverses(inertia: Array) -> Array:
 
 
 def _weighted(rows: Rows, j: int, weights: Array) -> Array:
-    """Return the columns (columns, rows) of joint j times its weight, zero in rows that are not kept."""
+    """Return the regressor columns (columns, rows) of joint j times its weight, zero in rows that are not valid."""
     return np.asarray(weights[j] * np.where(rows.keep[:, j], rows.joint(j)[:-1], 0.0))
 
 
 def _noise_matrix(problem: Problem, weights: Array) -> Array:
-    """Return M (base, base) of the available data: the effect of position noise on the normal equations."""
+    """Return M (base, base), the effect of position noise on the normal equations of the available data."""
     size = len(problem.base)
     if not any(np.any(_floors(samples) > 0.0) for samples in problem.data):
         return np.zeros((size, size))
@@ -264,19 +262,17 @@ def _unseen_scores(problem: Problem, unseen: tuple[Array, ...], beta: Array, wei
     for piece in plain.pieces(unit=PIECE):
         rows = plain.rows(piece)
         for found, torques in zip(out, away[piece.log], strict=True):
-            added = piece_entries(problem.data[piece.log], piece, partial(_columns, torques))
+            def entries(part: slice, torques: Array = torques) -> Array:
+                return torques[part].T
+
+            added = piece_entries(problem.data[piece.log], piece, entries)
             for j, columns in enumerate(plain.layout.columns):
                 found[columns] += _weighted(rows, j, weights) @ (weights[j] * added[j])
     return out
 
 
-def _columns(torques: Array, rows: slice) -> Array:
-    """Return selected rows of torques (samples, dof), transposed to (dof, rows)."""
-    return torques[rows].T
-
-
 def _shift(normal: Array, noise: Array, unseen: Array, solution: Solution) -> Array:
-    """Return the bias of the parameters (base,) by position noise and unseen motion, from H (normal) and M (noise)."""
+    """Return the bias (base,) of the parameters by position noise and unseen motion. normal, noise: H and M."""
     kept = solution.excited & (np.diag(normal) > 0.0)
     scale = np.sqrt(np.diag(normal)[kept])
     values, vectors = np.linalg.eigh(normal[np.ix_(kept, kept)] / np.outer(scale, scale))

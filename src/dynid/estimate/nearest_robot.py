@@ -35,7 +35,7 @@ class ConsistentRobot:
 
     @property
     def same(self) -> bool:
-        """Whether the torque error of this robot equals that of the estimate within the noise."""
+        """Whether the torque error of this robot exceeds that of the estimate by at most `SAME_ERROR`."""
         return self.error <= (1.0 + SAME_ERROR) * self.estimate_error
 
     @property

@@ -51,8 +51,8 @@ class ErrorGroup:
 
 @dataclass(frozen=True, eq=False)
 class NominalErrors:
-    """Estimated errors of nominal values, by group: posterior mean squares v (groups,) of the relative errors, and the
-    likely relative errors (groups,) of each kind."""
+    """Estimated errors of nominal values by group of parameters: posterior mean squares (groups,) of relative errors,
+    and likely relative errors (groups,) of each kind of group."""
 
     groups: tuple[ErrorGroup, ...]
     variances: Array
@@ -60,7 +60,7 @@ class NominalErrors:
 
     @staticmethod
     def from_score(groups: Sequence[ErrorGroup], effect: Array, score: Array, noise: Array) -> NominalErrors:
-        """Return the errors from the score (b,) of the nominal values; effect (b, parameters): H K, noise (b, b): M."""
+        """Return the errors from the score (b,) of nominal values; effect (b, parameters): H K. noise (b, b): M."""
         size = np.sqrt(np.maximum(np.diag(noise), 1e-300))
         noise = noise / np.outer(size, size) + NOMINAL_ERROR_TOLERANCE * len(size) * np.eye(len(size))
         halves = [(effect @ group.half) / size[:, None] for group in groups]
@@ -79,7 +79,7 @@ class NominalErrors:
         return found
 
     def wrong_by(self, scale: Array) -> float:
-        """Return the RMS of the likely relative error of the nominal values over their scale (parameters,), or zero."""
+        """Return the RMS of the likely errors of nominal values, relative to their scale (parameters,), or zero."""
         square, has_scale = np.zeros(len(scale)), scale > 0.0
         for share, group in zip(self.shares, self.groups, strict=True):
             square += share ** 2 * np.sum(group.half ** 2, axis=1)
@@ -114,7 +114,7 @@ def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale:
 
 
 def leaning(base: BaseParameters, by_nominal: Array, variance: Array, identified: Bools) -> tuple[Note, ...]:
-    """Return a note on the parameters whose variance (base,) is mostly due to the nominal model, by_nominal (base,)."""
+    """Return a note on parameters whose variance (base,) is mostly that of the nominal model, by_nominal (base,)."""
     names = [name for name, part, whole, known in zip(base.names, by_nominal, variance, identified, strict=True)
              if known and part > _MAIN_SHARE * whole]
     return () if not names else (Note(
@@ -130,7 +130,7 @@ def _by_scale(places: Ints, scale: Array, kind: str) -> ErrorGroup:
 
 
 def _affine_moves(pseudo: Array) -> Array:
-    """Return the derivatives (10, 12) of a body's ten parameters by the entries of an affine map of its mass."""
+    """Return derivatives (10, 12) of a body's ten inertial parameters by the entries of an affine map of its mass."""
     size = np.sqrt(np.trace(pseudo[:3, :3]) / pseudo[3, 3])
     units = np.array([size, size, size, 1.0])
     moves = []

@@ -34,7 +34,7 @@ def one_way_joints(logs: Sequence[Samples]) -> tuple[int, ...]:
 
 
 def offset_ridge(problem: Problem, beta: Array, ridge: Array, offsets: Ints) -> float:
-    """Return the ridge penalty of every offset, relative to its column's squared norm.
+    """Return the ridge penalty of the torque offsets, relative to the squared norm of their columns.
 
     Args:
         problem: regression with the columns of all candidates.
@@ -63,8 +63,8 @@ def offset_ridge(problem: Problem, beta: Array, ridge: Array, offsets: Ints) -> 
 
 
 def _likely_share(matrix: Array, target: Array) -> float:
-    """Return an estimate of the standard deviation of x, for target = matrix x + noise of unit variance: the geometric
-    mean of the candidates, weighted by evidence. The most likely value could be zero for few joints."""
+    """Return the likely standard deviation of x in target = matrix x + noise of unit variance: the geometric mean of
+    candidates, weighted by evidence. The most likely candidate could be zero for few joints."""
     left, singular, _ = np.linalg.svd(matrix)
     variance = 1.0 + (SHARES_OF_TORQUE[:, None] * singular) ** 2
     evidence = -0.5 * np.sum(np.log(variance) + (left.T @ target) ** 2 / variance, axis=1)

@@ -15,7 +15,7 @@ _TYPE_WORDS = {float: "a number", int: "a whole number", str: "a word", bool: "t
 
 
 def check_options(method: str, functions: Sequence[Callable[..., Any]], options: Mapping[str, Any]) -> None:
-    """Raise an error if an option of a method has another type than in the signatures of its functions."""
+    """Raise an error if an option of a method does not have the type in the signatures of its functions."""
     try:
         hints = {name: hint for function in functions for name, hint in get_type_hints(function).items()}
     except (NameError, TypeError):  # a custom method with types that are not available at run time
@@ -28,7 +28,7 @@ def check_options(method: str, functions: Sequence[Callable[..., Any]], options:
 
 
 def _kinds(hint: Any) -> set[type] | None:
-    """Return the built-in types that a type hint allows; None if it also allows others."""
+    """Return the built-in types that a type hint allows; None if it allows other types too."""
     if get_origin(hint) in (Union, types.UnionType):
         found = [_kinds(part) for part in get_args(hint)]
         return None if None in found else {kind for part in found if part is not None for kind in part}

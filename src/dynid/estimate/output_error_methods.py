@@ -21,6 +21,7 @@ from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.linear import solve
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
+from dynid.plain import finite
 from dynid.recording.decimate import decimate_columns
 from dynid.regression.autocorrelation import autocovariance
 from dynid.simulation import Simulation, simulate, simulate_many
@@ -28,6 +29,7 @@ from dynid.simulation import Simulation, simulate, simulate_many
 Start = Literal["iv", "didim", "wls", "nominal"]
 Output = Literal["position", "torque"]
 _SENSITIVITY_STEP = 1e-4  # finite-difference step relative to a parameter's scale
+_MIN_SCALE = 0.01  # smallest scale of a parameter, relative to the value that alone explains the torques
 _MAX_STEP_REDUCTIONS = 12  # attempts with a shorter step before an iteration ends
 
 
@@ -50,7 +52,7 @@ def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-
                 **loop: Any) -> Estimate:
     """Return the closed-loop input-error estimate, by Gauss-Newton on the torques of the simulated loop.
 
-    Unlike didim it includes the change of the simulated motion with the parameters.
+    Unlike `didim`, this method includes the change of the simulated motion with the parameters.
     """
     options = LoopOptions(start, tolerance, max_iterations, **loop)
     return _gauss_newton(problem, "clie", "torque", options)
@@ -58,7 +60,7 @@ def input_error(problem: Problem, *, start: Start = "iv", tolerance: float = 1e-
 
 @dataclass(frozen=True, eq=False)
 class OutputCriterion:
-    """Misfit between the output of the simulated loop and the measured one, without the first `dropped` seconds.
+    """Misfit between simulated and measured output of the closed loops, without the first `dropped` seconds.
 
     scale (base,): scale of each base parameter.
     """
@@ -74,12 +76,12 @@ class OutputCriterion:
         return log.samples.q if self.output == "position" else log.samples.tau
 
     def simulated(self, log: Log, motion: Simulation) -> Array:
-        """Return the output of a simulated motion at the rows of the log (samples, dof)."""
+        """Return the output of a simulated motion at the samples of the log (samples, dof)."""
         there = at_samples(log.samples, motion)
         return there.q if self.output == "position" else there.tau
 
     def low_rate(self, log: Log, series: Array) -> Array:
-        """Return a series over the samples of a log (samples, ...) at the low rate, without the transient."""
+        """Return a series (samples, ...) of a log decimated to the low rate, without the initial transient."""
         decimation = low_decimation(log.samples)
         late = log.samples.t >= log.samples.t[0] + self.dropped
         if decimation is not None:
@@ -88,7 +90,7 @@ class OutputCriterion:
         return series[late]
 
     def runs(self, beta: Array) -> list[Simulation]:
-        """Simulate the loop of every log with base values beta (base,)."""
+        """Simulate the closed loop of every log with base values beta (base,)."""
         theta = self.problem.base.expand(beta)
         law = self.loop.machine_law(theta)
         return [simulate(self.loop.model, theta, law, log.reference, step=self.loop.step) for log in self.loop.logs]
@@ -103,12 +105,11 @@ class OutputCriterion:
                    for log, motion in zip(self.loop.logs, motions, strict=True))
 
     def at(self, beta: Array) -> Linearisation:
-        """Return the errors and their derivatives at base values beta (base,), by central differences."""
+        """Return output errors and their derivatives at base values beta (base,), by central differences."""
         base, loop = self.problem.base, self.loop
         law = loop.machine_law(base.expand(beta))
-        moved = np.vstack(
-            [beta, *(beta + sign * move for move in _SENSITIVITY_STEP * np.diag(self.scale) for sign in (1.0, -1.0))]
-        )
+        moves = _SENSITIVITY_STEP * np.diag(self.scale)
+        moved = np.vstack([beta, *(beta + sign * move for move in moves for sign in (1.0, -1.0))])
         thetas = np.array([base.expand(row) for row in moved])
         residual, jacobian, here = [], [], []
         for log in loop.logs:
@@ -126,7 +127,7 @@ class OutputCriterion:
 
 @dataclass(frozen=True, eq=False)
 class Linearisation:
-    """Errors and their derivatives at the low rate.
+    """Output errors of the simulated closed loops and their derivatives, at the low rate.
 
     Attributes:
         residual: measured minus simulated output (rows, dof).
@@ -154,15 +155,15 @@ class Linearisation:
 def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOptions) -> Estimate:
     beta = _first(problem, options)
     loop = make_loop(replace(problem, data=problem.as_logged()), name, options.controller, options.step)
-    criterion = OutputCriterion(problem, loop, output, options.dropped(loop.settling), _scales(problem, beta))
+    scale = np.maximum(np.maximum(np.abs(beta), _MIN_SCALE * problem.lone_values()), 1e-12)
+    criterion = OutputCriterion(problem, loop, output, options.dropped(loop.settling), scale)
     steps: list[Iteration] = []
     change, damping = np.inf, 0.0
     for iteration in range(1, options.max_iterations + 1):
         with iteration_errors(name, iteration):
             here = criterion.at(beta)
         run = [at_samples(log.samples, motion) for log, motion in zip(loop.logs, here.motions, strict=True)]
-        steps.append(Iteration(beta, problem.regression.relative_errors(beta),
-                               change=None if not np.isfinite(change) else change,
+        steps.append(Iteration(beta, problem.regression.relative_errors(beta), change=finite(change),
                                motion=step_motion(loop.logs, run, criterion.dropped, torques=True)))
         if change <= options.tolerance:
             return _estimate(criterion, name, beta, here, numbered(steps))
@@ -173,7 +174,7 @@ def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOpti
 
 
 def _step(criterion: OutputCriterion, beta: Array, here: Linearisation, damping: float) -> tuple[Array, float, float]:
-    """Return a step (base,) that does not increase the error, zero if none is found; the relative change of the error;
+    """Return a Gauss-Newton step (base,) that does not increase the error, or zero; the relative change of the error;
     and the damping for the next step. damping: initial Levenberg damping, which may grow."""
     weights, scale = here.weights, criterion.scale
     moves = (here.jacobian * weights[None, :, None]).reshape(-1, len(beta)) * scale
@@ -204,11 +205,6 @@ def _first(problem: Problem, options: LoopOptions) -> Array:
     if start == "nominal":
         return problem.base.reduce(problem.need_nominal("cloe"))
     raise ModelError(f"output error can start from 'iv', 'didim', 'wls' or 'nominal', not '{start}'")
-
-
-def _scales(problem: Problem, beta: Array) -> Array:
-    """Return the scale of each base parameter (base,): at least 0.01 of the value that alone explains the torques."""
-    return np.maximum(np.maximum(np.abs(beta), 0.01 * problem.lone_values()), 1e-12)
 
 
 def _estimate(criterion: OutputCriterion, name: str, beta: Array, here: Linearisation,

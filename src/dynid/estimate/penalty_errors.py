@@ -32,7 +32,7 @@ def at_most_the_difference(by_penalty: Array, by_noise: Array, without: Array, d
 
 def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Array | None,
                          score_covariance: Array) -> Array:
-    """Return the squared error (base, base) by the ridge penalties of terms, as noise of the equations.
+    """Return the squared error of the estimate by ridge penalties, expressed as noise of the equations (base, base).
 
     The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset, the
     error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. The penalty
@@ -64,10 +64,8 @@ def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Ar
     error = np.zeros(len(base))
     error[penalised] = penalty[penalised] * size
     # With penalised normal equations scaled to the identity, the penalties are a part g, and the data are 1 - g.
-    values, vectors = np.linalg.eigh(solution.inverse[np.ix_(known, known)])
-    half = vectors * np.sqrt(np.maximum(values, 0.0))
-    share, turn = np.linalg.eigh(half.T @ (penalty[known, None] * half))
-    open_half = (half @ turn) / np.sqrt(np.maximum(1.0 - share, _MIN_DATA_SHARE))
+    share, turn = np.linalg.eigh(solution.half.T @ (penalty[known, None] * solution.half))
+    open_half = (solution.half @ turn) / np.sqrt(np.maximum(1.0 - share, _MIN_DATA_SHARE))
     without = open_half @ open_half.T
     inverse, own = solution.inverse[np.ix_(known, known)], score_covariance[np.ix_(known, known)]
     is_rigid = np.array([item.kind.group in ("body", "rotor") for item in leads])[known]

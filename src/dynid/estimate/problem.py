@@ -42,7 +42,7 @@ Data = Samples | Recording | Sequence[Samples] | Sequence[Recording] | Dataset
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A model, its compressed regression, and the available data of the regression.
+    """An identification problem: a model, its compressed regression, and the available samples.
 
     Attributes:
         model: model to be identified.
@@ -108,7 +108,7 @@ class Problem:
 
     @property
     def filtered(self) -> str | None:
-        """Kind of the equations without accelerations in the regression, or None for torque equations."""
+        """Kind of the filtered equations of the regression, such as "kernel" or "power"; None for torque equations."""
         signals = self.data[0].filtered if self.data else None
         return None if signals is None else signals.filter.kind
 
@@ -184,7 +184,7 @@ class Problem:
 
 def _prepared_dataset(model: LinearModel, data: Data, recordings: Recording | Sequence[Recording],
                       known: KnownValues | None) -> Dataset:
-    """Return data as a dataset with prepared logs; the cut-off is chosen for the model if necessary."""
+    """Return the data as a dataset with prepared logs; a cut-off that is not given is chosen for the model."""
     first = data if isinstance(data, Samples | Recording | Dataset) else next(iter(data), None)
     if first is None or isinstance(first, Samples):
         return Dataset.from_samples(cast(Samples | Sequence[Samples], data), recordings)
@@ -197,7 +197,7 @@ def _prepared_dataset(model: LinearModel, data: Data, recordings: Recording | Se
 
 
 def equation_counts(data: Sequence[Samples]) -> tuple[int, ...]:
-    """Return the number of equations of each joint, or of the whole robot, in these samples."""
+    """Return the number of equations in these samples: of each joint, or of the whole robot for power and energy."""
     if data[0].filtered is not None:
         return tuple(int(n) for n in sum(kept(part, range(int(start), int(stop), part.filtered.filter.step)).sum(axis=0)
                                          for part in data if part.filtered is not None
@@ -219,7 +219,7 @@ Dependence = Literal["order", "units", "prior"]  # dependence of the result on m
 
 @dataclass(frozen=True)
 class Method:
-    """A method with its requirements and results.
+    """An identification method with its requirements and results.
 
     Attributes:
         name, title, function: name, description and function of the method.
@@ -262,7 +262,7 @@ def _load_methods() -> None:
 def method(name: str, title: str, *, needs: Collection[Need] = (), gives: Collection[Gift] = (),
            depends_on: Collection[Dependence] = (), options_of: Collection[Callable[..., Any]] = ()
            ) -> Callable[[Callable[..., Estimate]], Callable[..., Estimate]]:
-    """Register a method under its name in the literature; title describes it. Other arguments: see `Method`."""
+    """Register an identification method under its name in the literature; title: description. Others: see `Method`."""
     def register(function: Callable[..., Estimate]) -> Callable[..., Estimate]:
         if not function.__module__.startswith("dynid."):
             _load_methods()  # names of built-in methods must be known here
@@ -295,7 +295,7 @@ def find_method(name: str) -> Method:
 
 
 def method_title(name: str) -> str:
-    """Return the description of a method, also of a custom one."""
+    """Return the description of a method by name; for an unknown one, "a custom method"."""
     try:
         return find_method(name).title
     except ModelError:
@@ -303,7 +303,7 @@ def method_title(name: str) -> str:
 
 
 def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:
-    """Return the estimate of a method without bounds, with its parameters projected onto the bounds."""
+    """Return the estimate with its parameters projected onto their bounds, for methods that do not use bounds."""
     low, high = estimate.base.bounds
     if np.all((estimate.values >= low - BOUND_TOLERANCE) & (estimate.values <= high + BOUND_TOLERANCE)):
         return estimate
@@ -358,15 +358,13 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
             raise ModelError("identify needs data as well as a model: identify(model, samples)")
         problem = Problem.from_model(problem, data, known=known)
     elif data is not None or known is not None:
-        raise ModelError("a Problem already contains its data and known parameters; pass both to "
-                         "Problem.from_model instead",
+        raise ModelError("a Problem already contains its data and known parameters; pass both to Problem.from_model",
                          code="data-given-twice")
     if "data" in chosen.needs:
         problem = problem.whole()
     if chosen.needs & {"data", "excerpt"} and not problem.data:
-        raise ModelError(f"method '{method}' reads the samples again, so a saved regression is not sufficient; give "
-                         "the samples",
-                         code="needs-data")
+        raise ModelError(f"method '{method}' reads the samples again, so a saved regression is not sufficient",
+                         "give the samples", code="needs-data")
     if "torques" in chosen.needs and problem.filtered is not None:
         raise ModelError(f"method '{method}' needs torque equations and cannot use equations = '{problem.filtered}'; "
                          "use equations = 'torque', or another method, such as 'wls'", code="needs-torque-equations")
@@ -379,9 +377,8 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
                          f"{', '.join(problem.regression.prior.known)} without a standard deviation, or remove them",
                          code="needs-exact-values")
     if "rigid" in chosen.needs and flexible_joint_model(problem.model) is not None:
-        raise ModelError(f"method '{method}' processes one torque per "
-                         "joint, but flexible joints have two equations "
-                         "each", "use 'iv', 'wls' or a pc- method of least squares", code="flexible-not-supported")
+        raise ModelError(f"method '{method}' needs one equation per joint, but flexible joints have two equations each",
+                         "use 'iv', 'wls' or a pc- method of least squares", code="flexible-not-supported")
     if "nominal" in chosen.needs:
         problem.need_nominal(method)
     estimate = _within_bounds(problem, chosen.function(problem, **options))

@@ -71,14 +71,13 @@ class Essential:
         in kilograms and decimetres. The result need not be physically consistent.
         """
         base = self.full.base
-        rows = np.array([base.names.index(name) for name in self.kept])
+        rows = [base.names.index(name) for name in self.estimate.names]
         scale = np.ones(len(base.parameters))
         for columns in base.parameters.bodies.values():
             scale[columns] = [LENGTH ** 2] * 6 + [LENGTH] * 3 + [1.0]
         matrix = base.matrix[rows]
-        values = np.array([dict(zip(self.estimate.names, self.estimate.values, strict=True))[name]
-                           for name in self.kept])
-        return np.asarray(nominal + scale * (np.linalg.pinv(matrix * scale) @ (values - matrix @ nominal)))
+        missing = self.estimate.values - matrix @ nominal
+        return np.asarray(nominal + scale * (np.linalg.pinv(matrix * scale) @ missing))
 
     @output_fields(criterion=str, threshold=float, kept=list[str], removed=array_of(_REMOVED_PARAMETER),
                    relative_error_before=float | None, relative_error=float | None, unseen_before=float | None,
@@ -95,7 +94,7 @@ class Essential:
 
 @dataclass(frozen=True)
 class _Rule:
-    """Criterion, threshold and alpha of `essential`, and the number of rows in an F-test."""
+    """Rule for the selection of essential parameters, with the arguments of `essential`."""
 
     criterion: str
     threshold: float
@@ -166,7 +165,7 @@ def essential(problem: Problem, *, criterion: str = "standard-error", threshold:
 
 def _least_squares(problem: Problem, rule: _Rule, name: str, weights: Array | None,
                    facts: Mapping[str, Any]) -> Essential:
-    """Remove parameters by algebra on the compressed factor; the last estimate has its own standard errors."""
+    """Remove parameters with the compressed regression; the final estimate has standard errors of its own."""
     regression, names = problem.regression, problem.base.names
     if weights is None and name != "ols":
         weights = joint_weights(regression)
@@ -203,7 +202,7 @@ def _with_shape(problem: Problem, found: Estimate) -> Problem:
 
 
 def _refitted(problem: Problem, rule: _Rule, name: str, options: dict[str, Any]) -> Essential:
-    """Remove parameters by the covariance of the estimate, and estimate again until no more are removed."""
+    """Remove parameters by the covariance of the estimate, and repeat the estimation until none is removed."""
     before = estimate = identify(problem, method=name, **options)
     removed, reduced = list[Removal](), problem
     for _ in range(_MAX_REFITS):
@@ -227,7 +226,7 @@ def _refitted(problem: Problem, rule: _Rule, name: str, options: dict[str, Any])
 
 
 def _unseen(problem: Problem, rule: _Rule, name: str, weights: Array | None) -> tuple[float, float]:
-    """Return cross-validation errors, percent, with all parameters and with those chosen without each block."""
+    """Return cross-validation errors, percent, with all parameters and with those selected without each block."""
     regression, errors = problem.regression, list[tuple[float, float]]()
     others = regression.without_each()
     for k, block in enumerate(regression.blocks):
@@ -265,7 +264,7 @@ class Removal:
 
 
 class KeptParameters(NamedTuple):
-    """Values and standard errors (kept,) of the kept parameters, and the cost of removing the others, a sum of
+    """Values and standard errors (kept,) of a subset of parameters, and the cost of removing the others, a sum of
     squares in units of the noise variance."""
 
     values: Array
@@ -284,9 +283,7 @@ View = Callable[[Ints], KeptParameters]  # a fit with only some of its parameter
 
 @dataclass(frozen=True, eq=False)
 class FoldedView:
-    """Least squares with any set of columns, solved from the compressed factor, with the noise of the full model.
-    stacked: the equations. score_covariance (base, base): see `ScoreNoise`. rest: residual sum of squares of the full
-    model. free: effective rows minus parameters."""
+    """Least squares with any subset of columns, from the compressed regression and the noise of the full model."""
 
     stacked: Stacked
     score_covariance: Array
@@ -305,7 +302,7 @@ class FoldedView:
 
 @dataclass(frozen=True, eq=False)
 class NormalView:
-    """Conditional estimate with the other parameters fixed at zero; the cost is the Wald statistic."""
+    """Estimate of some parameters with the others fixed at zero, by conditioning; the cost is Wald's statistic."""
 
     values: Array
     covariance: Array
@@ -319,9 +316,8 @@ class NormalView:
                                 np.column_stack([self.values[gone] / scale, both.T / scale[:, None]]))
         values = self.values[kept] - both / scale @ share[:, 0]
         variance = np.diag(whole) - np.einsum("kg,gk->k", both / scale, share[:, 1:])
-        return KeptParameters(
-            values, np.sqrt(np.maximum(variance, 0.0)), float(self.values[gone] / scale @ share[:, 0])
-        )
+        cost = float(self.values[gone] / scale @ share[:, 0])
+        return KeptParameters(values, np.sqrt(np.maximum(variance, 0.0)), cost)
 
 
 Choose = Callable[[Ints, Array], int | None]  # kept ones, relative standard errors -> next to remove
@@ -329,7 +325,7 @@ Choose = Callable[[Ints, Array], int | None]  # kept ones, relative standard err
 
 def walked(view: View, first: Ints, names: Sequence[str], rule: _Rule, stacked: Stacked,
            free: float) -> tuple[Ints, list[Removal]]:
-    """Remove parameters by a rule; return the indices of the kept ones, ascending, and the removed ones in order.
+    """Remove parameters by a rule; return the indices of the kept parameters, ascending, and the removals in order.
 
     Args:
         view: the fit.
@@ -357,7 +353,7 @@ def walked(view: View, first: Ints, names: Sequence[str], rule: _Rule, stacked: 
 
 
 def chooser(rule: str, threshold: float, view: View, first: Ints, stacked: Stacked) -> Choose:
-    """Return a function that chooses the next parameter to remove by a rule."""
+    """Return a function that selects the next parameter to remove by a rule; it returns None at the end."""
     if rule in ("standard-error", "ratio", "f-test"):
         def largest(kept: Ints, relative: Array) -> int | None:
             worst = int(np.argmax(relative))

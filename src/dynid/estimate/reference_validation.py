@@ -26,8 +26,7 @@ _RANK_TOLERANCE = 1e-6
 
 
 def reference_errors(problem: Problem, seen: Mapping[str, BlockCrossValidation]) -> dict[str, Array]:
-    """Return relative errors (blocks,) of each method's fits on their excluded blocks, percent, projected on the
-    regressor along the references."""
+    """Return cross-validation errors (blocks,) of each method, percent, along the regressor of the references."""
     loop = make_loop(problem, "auto")
     measured = Measured(problem.model, problem.base, problem.data)
     instruments = Instrumented(measured, tuple(plain_references(loop.logs)),

@@ -27,8 +27,7 @@ _STRENGTH_DECADES = np.arange(-14.0, 1.01, 0.25)  # candidates, in decades of th
 
 @method("ridge", "least squares regularised toward the nominal model", needs={"blocks"}, gives={"theta"})
 def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-standard-error") -> Estimate:
-    """Return all standard parameters that minimise sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) /
-    scale|^2.
+    """Return theta that minimises sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) / scale|^2.
 
     Parameters are scaled by their body: mass by its mass m, first moments by m l, inertias by m l^2, with l the
     radius of gyration about the link frame; all others by their nominal value, or a tenth of the usual one of their
@@ -121,7 +120,7 @@ class RidgeProblem:
 
 def _nominal_errors(problem: Problem, stacked: Stacked, found: ScoreNoise, excited: Bools, nominal: Array, scale: Array
                     ) -> NominalErrors:
-    """Return the estimated errors of the nominal values (parameters,) with these scales."""
+    """Return the estimated errors of nominal values (parameters,) with given scales (parameters,)."""
     columns, normal = stacked.r @ problem.base.matrix, stacked.r.T @ stacked.r
     seen, score_covariance = np.ix_(excited, excited), found.score_covariance
     if found.cov_type == "blocks":  # rank deficient, so only its size is used
@@ -147,7 +146,7 @@ def nominal_and_scales(problem: Problem) -> tuple[Array, Array]:
 
 
 def parameter_scales(parameters: Parameters, nominal: Array) -> Array:
-    """Return a positive scale (parameters,) of each parameter, to which its changes are relative."""
+    """Return a positive scale (parameters,) of each parameter, in which its changes are measured."""
     kinds = [(item.symbol, item.unit) for item in parameters]
     scale = np.zeros(len(parameters))
     for kind in set(kinds):
@@ -164,7 +163,7 @@ def parameter_scales(parameters: Parameters, nominal: Array) -> Array:
 
 def _cross_validate(regression: Regression, weights: Array, nominal: Array, scale: Array, strengths: Array,
                     rule: str) -> tuple[float, dict[str, Any]]:
-    """Return the strength chosen by cross-validation, and the errors of all strengths."""
+    """Return the regularisation strength chosen by cross-validation, and the errors of all strengths."""
     seen = np.array(regression.rows) > 0  # joints without measured torque have no equations
     whole = [k for k, block in enumerate(regression.blocks)
              if all(factor.rows > 0 for factor, measured in zip(block.factors, seen, strict=True) if measured)]

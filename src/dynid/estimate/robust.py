@@ -30,7 +30,7 @@ _EXACT_RESIDUAL = 1e-10  # of a joint's torque: smaller residuals are rounding e
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss, given by the weight(u) of a row with normalised residual u, and the slope(u) of u weight(u)."""
+    """A robust loss, given by the weight(u) of a row with normalised residual u, and the slope(u) of u weight(u)."""
 
     tuning: float
     weight: Callable[[Array], Array]

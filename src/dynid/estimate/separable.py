@@ -35,7 +35,7 @@ from dynid.regression import BaseParameters, Regression, Stacked, TorqueEquation
 from dynid.regression.equations import unmeasured_joints
 
 _GRID_POINTS = 24  # values of a shape parameter on the grid
-_FEW_POINTS = 9  # the same for a column that depends on two of them
+_FEW_POINTS = 9  # values of each shape parameter on the grid, if a column depends on two of them
 _ENOUGH_ROWS = 40000  # rows after decimation for the grid search; all rows are used afterwards
 _GRID_STARTS = 3  # grid minima from which the search continues
 _LARGEST_STEP = 0.5  # of log s, in one step of Gauss-Newton
@@ -82,7 +82,7 @@ class SeparableFit:
 
 def separable_fit(problem: Problem, *, span: float, iterations: int, tolerance: float,
                   inside: Inside | None = None) -> SeparableFit:
-    """Find the shape parameters and fit all others at their values.
+    """Find the shape parameters of friction, and fit all other parameters for this shape.
 
     inside: function that returns the best base parameters (base,) under constraints; None for plain least squares.
     Other arguments are those of `separable_least_squares`.
@@ -260,8 +260,7 @@ def _lowest(depths: Array) -> Ints:
 
 
 def _misfits(regression: Regression, joint: int, fixed: int, places: Ints) -> Array:
-    """Return the residual sum of squares of a joint's torque for each row of places (choices, columns) together with
-    its fixed columns."""
+    """Return a joint's residual sum of squares with its fixed columns and each row of places (choices, columns)."""
     factor = regression.factors[joint]
     first = int(np.searchsorted(factor.columns, fixed))
     # Rows below the fixed columns are independent of these columns.

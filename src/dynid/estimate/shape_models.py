@@ -64,22 +64,22 @@ class ShapeDependence:
 
     @property
     def varying(self) -> Ints:
-        """Indices in the whole model of the columns that depend on the shape."""
+        """Indices, in the whole model, of the regressor columns that depend on shape parameters."""
         return self.columns[self.varies.any(axis=0)]
 
     def of_joint(self, joint: int) -> Ints:
-        """Return the shape parameters that affect this joint's rows."""
+        """Return the indices of the shape parameters that affect the torque of a joint."""
         return np.flatnonzero(self.touches[:, joint])
 
     @property
     def shared(self) -> Ints:
-        """Shape parameters that affect the rows of several joints."""
+        """Indices of the shape parameters that affect the torques of several joints."""
         return np.flatnonzero(self.touches.sum(axis=1) > 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Assembled:
-    """A linear model assembled from columns of other models.
+    """A linear model whose regressor columns are taken from other models.
 
     sources: triples of a source model, the indices of its used columns, and their indices in this model.
     """
@@ -163,7 +163,7 @@ class Slopes:
         return found.reshape(len(motion.t), -1)
 
     def fill(self, q: Array, dq: Array, ddq: Array, place: Ints, out: Array, memory: Array | None = None) -> None:
-        """Write selected entries, see `Model.fill`; those of different joints are varied together."""
+        """Write derivatives to selected columns, see `Model.fill`. Shapes of different joints are varied together."""
         if memory is not None and memory.shape[1]:
             for i, j in np.argwhere(self.dependence.touches):
                 if place[j, i] >= 0:

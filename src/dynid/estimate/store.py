@@ -17,6 +17,7 @@ from dynid.estimate.uncertainty import EARLIER_FACTS, OnDemand, Uncertainty
 from dynid.files import write_whole
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
+from dynid.plain import finite
 from dynid.regression import BaseParameters
 from dynid.version import __version__
 
@@ -73,7 +74,7 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
 
 
 def _uncertainty(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Uncertainty:
-    """Return the uncertainty of a saved estimate; files of earlier versions have its facts among the diagnostics."""
+    """Return the uncertainty of a saved estimate; earlier versions of files have its facts in the diagnostics."""
     own = facts["uncertainty"]
     if isinstance(own, str):
         moved = {name: facts["diagnostics"].pop(name) for name in EARLIER_FACTS if name in facts["diagnostics"]}
@@ -118,30 +119,29 @@ def _plain(value: Any) -> Any:
 
 
 def packed(iterations: Sequence[Iteration]) -> dict[str, Any]:
-    """Return the iterations of a method as arrays by name, for a file: scalars (steps, 4), values and standard errors
-    (steps, base), torque errors (steps, dof), and simulated motions with their errors (motions, 7, dof). Unknown values
-    are nan."""
+    """Return the iterations of a method as arrays for a file: scalars (steps, 4), values and standard errors (steps,
+    base), torque errors (steps, dof), motions and their errors (motions, 7, dof). Unknown values are nan."""
     if not iterations:
         return {}
-    base, moving = len(iterations[0].values), [(k, one.motion) for k, one in enumerate(iterations) if one.motion]
-    numbers = [[np.nan if (x := getattr(one, name)) is None else x for name in _NUMBER_FIELDS] for one in iterations]
+    base, moving = len(iterations[0].values), [(k, step.motion) for k, step in enumerate(iterations) if step.motion]
+    numbers = [[np.nan if (x := getattr(step, name)) is None else x for name in _NUMBER_FIELDS] for step in iterations]
     arrays: dict[str, Any] = {
         "iteration_numbers": np.array(numbers, dtype=float),
-        "iteration_values": np.array([one.values for one in iterations]),
-        "iteration_std": np.array([np.full(base, np.nan) if one.std is None else one.std for one in iterations]),
-        "iteration_errors": np.array([one.relative_error_per_joint for one in iterations])}
+        "iteration_values": np.array([step.values for step in iterations]),
+        "iteration_std": np.array([np.full(base, np.nan) if step.std is None else step.std for step in iterations]),
+        "iteration_errors": np.array([step.relative_error_per_joint for step in iterations])}
     if moving:
         first = moving[0][1]
         arrays |= {"motion_steps": np.array([k for k, _ in moving]), "motion_t": first.t,
                    "motion_measured": first.measured.astype(np.float32),
-                   "motion_q": np.array([one.q for _, one in moving], dtype=np.float32),
-                   "motion_errors": np.array([_errors(one) for _, one in moving]),
-                   "motion_tracking": np.array([one.tracking_error for _, one in moving])}
+                   "motion_q": np.array([motion.q for _, motion in moving], dtype=np.float32),
+                   "motion_errors": np.array([_errors(motion) for _, motion in moving]),
+                   "motion_tracking": np.array([motion.tracking_error for _, motion in moving])}
     return arrays
 
 
 def unpacked(arrays: Mapping[str, Any]) -> tuple[Iteration, ...]:
-    """Return the iterations from the arrays of `packed`; none if there are none."""
+    """Return the iterations of a method from the arrays of `packed`; empty if the file has none."""
     if "iteration_values" not in arrays:
         return ()
     motions: dict[int, StepMotion] = {}
@@ -153,7 +153,7 @@ def unpacked(arrays: Mapping[str, Any]) -> tuple[Iteration, ...]:
     found = []
     for k, (numbers, values, std, errors) in enumerate(zip(*(arrays[f"iteration_{name}"] for name in (
             "numbers", "values", "std", "errors")), strict=True)):
-        change, step, left = (float(x) if np.isfinite(x) else None for x in numbers[1:])
+        change, step, left = map(finite, numbers[1:])
         found.append(Iteration(values, errors, float(numbers[0]), _known(std), change, step, left, motions.get(k)))
     return tuple(found)
 

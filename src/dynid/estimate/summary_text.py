@@ -36,8 +36,7 @@ def counted(estimate: Estimate) -> str:
 
 
 def rows(estimate: Estimate) -> list[tuple[str, str, str, str, str]]:
-    """Return name, value, standard error, relative standard error and expression of every base parameter, then known
-    values."""
+    """Return name, value, standard error, relative error and expression of base parameters, then known values."""
     found = []
     for name, value, std, relative, known, expression in zip(
             estimate.names, estimate.values, estimate.std, estimate.relative_std, estimate.identified,

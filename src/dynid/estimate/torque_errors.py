@@ -11,8 +11,8 @@ _OF_ROWS = ("effective_rows_per_joint", "autocovariance", "autocovariance_rate")
 
 
 def with_torque_errors(estimate: Estimate, problem: Problem) -> Estimate:
-    """Return the estimate from filtered rows with the diagnostics of its fit to the torques; those of the rows are
-    diagnostics["equations"]. Other estimates are returned unchanged."""
+    """Return an estimate from filtered equations with the diagnostics of its fit to the torques; those of the filtered
+    equations are diagnostics["equations"]. Other estimates are returned unchanged."""
     if problem.filtered is None or estimate.base is not problem.base:
         return estimate
     own = estimate.diagnostics

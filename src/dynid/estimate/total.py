@@ -65,8 +65,7 @@ def _solve(stacked: Stacked, plain: Solution, known: Bools, ratio: float) -> tup
     b = len(stacked.r)
     order = np.concatenate([np.flatnonzero(known), np.flatnonzero(plain.excited & ~known)])
     first = int(known.sum())
-    whole = np.zeros((b + 1, len(order) + 1))
-    whole[:b, :-1], whole[:b, -1], whole[b, -1] = stacked.r[:, order], stacked.rho, np.sqrt(stacked.rest)
+    whole = stacked.matrix[:, [*order, -1]]
     length = np.linalg.norm(whole, axis=0)
     if not length[-1] > 0:
         raise NotPossibleError("all torques are zero, so method 'tls' cannot scale its errors; use 'wls'",

@@ -55,7 +55,7 @@ class OnDemand:
 
     @staticmethod
     def known(found: Uncertainty) -> OnDemand:
-        """Return an uncertainty that is already computed, for one type of covariance only."""
+        """Return an already computed uncertainty, which is available for its own type of covariance only."""
         def compute(cov_type: CovType | None) -> Uncertainty:
             if cov_type not in (None, found.cov_type):
                 raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this estimate: its covariance is "
@@ -77,7 +77,7 @@ class OnDemand:
         return OnDemand(self._compute, cov_type)
 
     def then(self, change: Callable[[Uncertainty], Uncertainty]) -> OnDemand:
-        """Return the uncertainty after a function `change`, also computed on demand."""
+        """Return the uncertainty changed by a function `change`, also computed on demand."""
         return OnDemand(lambda cov_type: change(self() if cov_type is None else self.by(cov_type)()))
 
     def __reduce__(self) -> tuple[Callable[[Uncertainty], OnDemand], tuple[Uncertainty]]:

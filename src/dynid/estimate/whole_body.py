@@ -25,7 +25,7 @@ BIAS_ROWS = 600  # samples per log for the effect of a bias
 
 @dataclass(frozen=True, eq=False)
 class WholeBodyEstimate:
-    """An estimate of a robot with a free base.
+    """An estimate of a robot with a free base, and the equations from which it was computed.
 
     Attributes:
         estimate: the parameters.
@@ -104,7 +104,7 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
 
 
 def with_facts(problem: Problem, facts: Sequence[Facts]) -> Problem:
-    """Return the problem with additional linear equations of standard parameters."""
+    """Return the problem with additional linear equations of standard parameters as prior information."""
     if not facts:
         return problem
     matrix, values = np.vstack([one[0] for one in facts]), np.concatenate([one[1] for one in facts])
@@ -135,7 +135,7 @@ def with_imu_errors(estimate: Estimate, problem: Problem, bodies: Sequence[Whole
 
 
 def _from_bias(estimate: Estimate, problem: Problem, bodies: Sequence[WholeBody], model: Model, known: Array) -> Array:
-    """Return the covariance (base, base) of the parameters that follows from the accelerometer biases of all logs."""
+    """Return the covariance (base, base) of the parameters that accelerometer biases of all logs cause."""
     columns = estimate.base.independent[known]
     normal, effects = np.zeros((len(columns), len(columns))), list[Array]()
     for whole, samples in zip(bodies, problem.data, strict=True):
@@ -160,7 +160,7 @@ def _from_bias(estimate: Estimate, problem: Problem, bodies: Sequence[WholeBody]
 
 def _rows(whole: WholeBody, samples: Samples, model: Model, estimate: Estimate, rows: Array, columns: Array
           ) -> tuple[Array, Array, Array]:
-    """Return regressor (k, columns), effect of a bias (k, 3) and weights (k,) of the equations of some samples."""
+    """Return regressor (k, columns), effect of an accelerometer bias (k, 3) and weights (k,) of some samples."""
     q, dq, ddq, tau = (getattr(samples, name)[rows] for name in ("q", "dq", "ddq", "tau"))
     imu = whole.log.imu
     turn = np.eye(3) if imu is None else whole.robot.frame(imu.frame).pose[:3, :3]

@@ -46,12 +46,11 @@ _ENOUGH_ROWS = 262144  # rows from which correlation is estimated; results are s
 PARZEN_FREEDOM = 3.71  # degrees of freedom of a spectrum by a Parzen window, times lags over rows
 _LAG_EXTENSION = 3  # extension of autocovariances after the correction for absorbed noise
 _LONG_WINDOW = 0.5  # share of the longest window, above which it may truncate the correlation, so slow noise is fitted
-_PIECES_AT_ONCE = 64  # pieces processed at once
 
 
 @dataclass(frozen=True, eq=False)
 class Correlation:
-    """Autocorrelation of the residuals of each joint.
+    """Autocorrelation of the torque residuals of each joint, and the noise that it causes in the normal equations.
 
     Attributes:
         autocovariance: c_j(k), k = 0, 1, .., windowed, one array (lags,) per joint.
@@ -78,7 +77,7 @@ class Correlation:
 
 
 def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) -> Array:
-    """Return c(k) (lags,) of one joint's residuals (m,), with a window; rows that are not kept are gaps.
+    """Return the windowed autocovariance c(k) (lags,) of one joint's residuals (m,); rows outside `keep` are gaps.
 
     The lags reach ten correlation times. The Parzen window has a positive transform, so variances computed from c are
     not negative. `absorbed` (m,) is the sum over t of P[t, t + k] of the projection P of the fit, used to correct for
@@ -88,14 +87,14 @@ def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) 
 
 
 def autocovariances(residuals: Sequence[Array], keep: Sequence[Bools], absorbed: Sequence[Array | None]) -> list[Array]:
-    """Return the `autocovariance` of several residuals; their slow noise is fitted jointly."""
+    """Return the `autocovariance` of each of several residual series; their low-frequency noise is fitted jointly."""
     return [shape for shape, *_ in _lag_window_estimates(residuals, keep, absorbed)]
 
 
 def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], absorbed: Sequence[Array | None]
                           ) -> list[tuple[Array, float, float]]:
-    """Return the result of `autocovariance` for each of some residuals, its degrees of freedom at the absorbed
-    frequencies, and the part of its sum over all lags that is slow noise.
+    """Return three values for each residual series: its `autocovariance`, the degrees of freedom of its spectrum at the
+    frequencies that the fit absorbs, and the low-frequency noise in the sum of its autocovariance over all lags.
 
     A spectrum by a Parzen window of M lags from n rows has 3.71 n / M degrees of freedom (Priestley, section 6.2),
     reduced by the share that the fit absorbs.
@@ -125,7 +124,7 @@ def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], ab
 
 
 def _raw_autocovariance(x: Array, count: int) -> Array:
-    """Return the biased autocovariance (m,) of a series (m,) that is zero in its gaps; zero for fewer than two rows.
+    """Return the biased autocovariance (m,) of a series (m,) that is zero in gaps; count: number of other rows.
 
     The sum is divided by the number of all rows, independent of the lag.
     """
@@ -134,16 +133,16 @@ def _raw_autocovariance(x: Array, count: int) -> Array:
 
 
 def lag_products(columns: Array) -> Array:
-    """Return the sum of x[t] x[t + lag] over all columns x (k, m) and rows t (m,). For orthonormal columns it is the
-    sum of P[t, t + lag] of the projection P on them."""
+    """Return the sum of x[t] x[t + lag] over rows t and over all columns x (k, m), by lag (m,). For orthonormal columns
+    this is the sum over t of P[t, t + lag] of the projection P onto the columns."""
     size = fast_length(2 * columns.shape[1])
     power = np.sum([np.abs(rfft(row, size)) ** 2 for row in columns], axis=0)  # saves memory
     return irfft(power, size)[:columns.shape[1]]
 
 
 def _window_lags(raw: Array) -> int:
-    """Return the length of the window for an autocovariance (m,), about ten correlation times, at most a fifth of the
-    rows. Sokal's rule: the integrated correlation time is summed up to the first lag beyond six times itself."""
+    """Return the length of the lag window for an autocovariance (m,): about ten correlation times, at most a fifth of
+    the rows. By Sokal's rule, the integrated correlation time is summed up to the first lag beyond six times itself."""
     limit = max(1, len(raw) // 5)
     time = 1.0 + 2.0 * np.cumsum(raw[1:limit] / raw[0])
     lags = np.arange(1, len(time) + 1)
@@ -153,9 +152,9 @@ def _window_lags(raw: Array) -> int:
 
 
 def _put_back(shape: Array, absorbed: Array, low: LowFrequencyNoise | None) -> tuple[Array, float, float]:
-    """Return the autocovariance of the noise, corrected for the part that the fit absorbs; the mean share of the noise
-    that remains in the residuals at the absorbed frequencies; and the part of the sum over all lags that is slow noise.
-    low: model of noise that is slow compared with the window, a lower bound of the spectrum; None otherwise."""
+    """Return the autocovariance (lags,) of the noise: that of the residuals plus the part that the fit absorbs. Also
+    return the mean share of noise in the residuals at the absorbed frequencies, and the low-frequency noise in the sum
+    over all lags. low: spectrum of noise that is slow compared with the window, or None."""
     reach = _LAG_EXTENSION * len(shape)
     size = fast_length(2 * reach)
     absorbed_part = np.clip(spectrum(absorbed, size), 0.0, MOST_ABSORBED)
@@ -182,7 +181,8 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
 
     For very long data an excerpt is used; `Correlation.rows` states the number of rows.
     """
-    count, work = len(equations.joints), _some_pieces(equations)
+    count, step = len(equations.joints), max((piece.rows.step for piece in equations.pieces(unit=PIECE)), default=1)
+    work = excerpt_pieces(equations, _ENOUGH_ROWS * step)
     logs = sorted({piece.log for piece in work})
     rows, power = np.zeros((2, len(logs), count))
     # The shape in time comes from the longest log, or the mean over all that are as long; the size from all logs.
@@ -221,8 +221,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     size = power.sum(axis=0) / np.maximum(total, 1.0)
     first = power[longest].sum(axis=0) / np.maximum(rows[longest].sum(axis=0), 1.0)
     shapes = [shape / len(longest) * (size[j] / first[j] if first[j] > 0 else 1.0) for j, shape in enumerate(shapes)]
-    noise = _over(equations, work, lambda j, columns, keep: noise_matrix(columns, keep, shapes[j]),
-                  threads) if matrices else ()
+    noise = _noise_matrices(equations, work, shapes, threads) if matrices else ()
     # Slow noise is excluded: it affects few parameters, those of constant torques.
     effective = np.array([n * c[0] / max(2.0 * c.sum() - (1.0 + slow[j] / len(longest)) * c[0], 1e-300)
                           if c[0] > 0 else n for j, (n, c) in enumerate(zip(total, shapes, strict=True))])
@@ -230,7 +229,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
               for (i, j), (_, other) in between.items() if matrices}
     common = None if rho is None else common_noise_matrix(equations, work, shapes, rho / len(longest),
                                                           np.ones(count) if weights is None else weights)
-    return Correlation(tuple(shapes), tuple(noise), equations.layout.columns, total, np.clip(effective, 1.0, total),
+    return Correlation(tuple(shapes), noise, equations.layout.columns, total, np.clip(effective, 1.0, total),
                        rate, shared, float(degrees_of_freedom.min(initial=np.inf)), common)
 
 
@@ -241,8 +240,8 @@ def _sum_of_lags(first: Array, second: Array) -> Array:
 
 
 def _together(residual: Array, keep: Bools, absorbed: Array | None, other: Array | None) -> tuple[Array, Array]:
-    """Return the normalised autocovariance of two residuals (m, 2) in units of their standard deviations (lags,), and
-    the covariance between them (lags,)."""
+    """Return the normalised autocovariance (lags,) of two residual series (m, 2), each divided by its standard
+    deviation, and the covariance (lags,) between the two."""
     both = np.all(keep, axis=1)
     unit = residual / np.maximum(np.sqrt(np.mean(residual[both] ** 2, axis=0)), 1e-300)
     taken = None if absorbed is None or other is None else 0.5 * (absorbed + other)
@@ -254,7 +253,7 @@ def _together(residual: Array, keep: Bools, absorbed: Array | None, other: Array
 
 def _shared_noise(equations: Equations, work: Sequence[Piece], pair: tuple[int, int], shape: Array,
                   threads: int | None) -> Array:
-    """Return X_i' C_ij X_j of two equations; `shape` (lags,) is the covariance between their residuals."""
+    """Return X_i' C_ij X_j of equations i, j with the same torque; shape (lags,): covariance of their residuals."""
     def one(piece: Piece) -> Array:
         rows = equations.rows(piece)
         i, j = (np.where(rows.keep[:, e], rows.joint(e)[:-1], 0.0) for e in pair)
@@ -263,31 +262,20 @@ def _shared_noise(equations: Equations, work: Sequence[Piece], pair: tuple[int, 
     return np.asarray(np.sum(side_by_side(one, work, threads), axis=0))
 
 
-def _some_pieces(equations: Equations) -> list[Piece]:
-    """Return all pieces, or those of an excerpt if there are more than `_ENOUGH_ROWS` rows."""
-    step = max((piece.rows.step for piece in equations.pieces(unit=PIECE)), default=1)
-    return excerpt_pieces(equations, _ENOUGH_ROWS * step)
-
-
-def _over(equations: Equations, work: Sequence[Piece], one: Callable[[int, Array, Bools], Array],
-          threads: int | None) -> list[Array]:
-    """Return, for each equation, the sum over all pieces of one(equation, columns (k, m), keep (m,))."""
-    count = len(equations.joints)
-
-    def sums(piece: Piece) -> list[Array]:
+def _noise_matrices(equations: Equations, work: Sequence[Piece], shapes: Sequence[Array], threads: int | None
+                    ) -> tuple[Array, ...]:
+    """Return X_j' C_j X_j of each equation j over pieces of the data; shapes: autocovariance (lags,) of each."""
+    def of_piece(piece: Piece) -> list[Array]:
         rows = equations.rows(piece)
-        return [one(j, rows.joint(j)[:-1], rows.keep[:, j]) for j in range(count)]
+        return [noise_matrix(rows.joint(j)[:-1], rows.keep[:, j], shape) for j, shape in enumerate(shapes)]
 
-    total: list[Array] = []
-    for start in range(0, len(work), _PIECES_AT_ONCE):  # a piece may return as many numbers as it has rows
-        for found in side_by_side(sums, work[start:start + _PIECES_AT_ONCE], threads):
-            total = [one + more for one, more in zip(total, found, strict=True)] if total else found
-    return total or [np.zeros(()) for _ in range(count)]
+    return tuple(sum(parts[1:], parts[0]) for parts in zip(*side_by_side(of_piece, work, threads), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class _Absorbed:
-    """Sum over t of P[t, t + k] (lags,) for each equation, with P = w_j^2 X_j H^-1 X_j' its part of the projection.
+    """The share of the noise that the fit absorbs, by lag k: the sum over t of P[t, t + k] (lags,) for each equation j,
+    with its part P = w_j^2 X_j H^-1 X_j' of the projection.
 
     Attributes:
         halves: square roots of w_j^2 H^-1, one per equation.
@@ -310,7 +298,7 @@ class _Absorbed:
         return _Absorbed(tuple(halves), lags)
 
     def look(self, piece: Piece, rows: Rows) -> None:
-        """Store the sums over t of P[t, t + k] of one piece of the data, for each equation."""
+        """Store the sum over t of P[t, t + k] of each equation for one piece of the data."""
         self.found[piece.rows.start] = [self._of_piece(half, rows.joint(j)[:-1], rows.keep[:, j])
                                         for j, half in enumerate(self.halves)]
 
@@ -321,12 +309,12 @@ class _Absorbed:
         return np.pad(found, (0, self.lags - len(found)))
 
     def sums(self) -> list[Array]:
-        """Return the sums over t of P[t, t + k] (lags,) over all pieces of the data, one array per equation."""
+        """Return the sum over t of P[t, t + k] (lags,) of each equation over all pieces of the data."""
         return [np.sum(parts, axis=0) for parts in zip(*(self.found[k] for k in sorted(self.found)), strict=True)]
 
 
 def noise_matrix(columns: Array, keep: Bools, shape: Array) -> Array:
-    """Return X' C X, the noise in a joint's normal equations: columns X (k, m), autocovariances C."""
+    """Return X' C X (k, k), the covariance of the score, for columns X (k, m) and residual autocovariances C."""
     x = np.where(keep, columns, 0.0)
     product = _product(x, x, shape)
     return 0.5 * (product + product.T)
@@ -340,7 +328,7 @@ def correlated_covariance(columns: Array, residual: Array, keep: Bools) -> Array
 
 
 def _product(x: Array, other: Array, shape: Array) -> Array:
-    """Return X C X_other' (k, l) of columns (k, m) and (l, m), with C the matrix of autocovariances `shape` (lags,)."""
+    """Return X C Y' (k, l) for columns X (k, m) and Y (l, m), with C the matrix of autocovariances `shape` (lags,)."""
     if len(shape) == 1:
         return shape[0] * (x @ other.T)
     shape = shape[:x.shape[1]]

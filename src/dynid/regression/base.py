@@ -1,4 +1,4 @@
-"""Base parameters: the combinations of parameters that the torques can distinguish, and their text."""
+"""Base parameters: the combinations of standard parameters that the torques determine, and their text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _COMBINATION_TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters:
-    """Base parameters beta = matrix @ theta, with Y theta = Y[:, independent] beta for every motion.
+    """Base parameters beta = matrix @ theta of standard parameters theta: the regressor Y satisfies Y theta = Y[:,
+    independent] beta for every motion.
 
     Attributes:
         independent: indices of the independent columns (base,).
@@ -51,7 +52,7 @@ class BaseParameters:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Name of the leading parameter, with an R if other parameters are grouped onto it."""
+        """Name of each base parameter: its leading standard parameter, with an R if others are grouped onto it."""
         grouped = np.count_nonzero(self.matrix, axis=1) > 1
         return tuple(self.parameters.names[c] + ("R" if more else "")
                      for c, more in zip(self.independent, grouped, strict=True))
@@ -62,25 +63,25 @@ class BaseParameters:
 
     @cached_property
     def meanings(self) -> tuple[str, ...]:
-        """Meaning of each base parameter in words: that of its leading parameter, and whether others are grouped."""
+        """Meaning of each base parameter: that of its leading standard parameter, and whether others are grouped."""
         grouped = np.count_nonzero(self.matrix, axis=1) > 1
         return tuple(self.parameters.items[c].meaning + (" (combined with others)" if more else "")
                      for c, more in zip(self.independent, grouped, strict=True))
 
     @property
     def ridge(self) -> Array:
-        """Ridge penalty of each base parameter relative to its own column (base,), see `Parameter`."""
+        """Ridge penalty (base,) of each base parameter, relative to the squared norm of its regressor column."""
         return self.parameters.ridge[self.independent]
 
     @property
     def bounds(self) -> Array:
-        """Lower and upper bounds (2, base): those of an ungrouped parameter, infinite for all others."""
+        """Lower and upper bounds (2, base); infinite for a combination of several standard parameters."""
         alone = np.count_nonzero(self.matrix, axis=1) == 1
         return np.where(alone, self.parameters.bounds[:, self.independent], [[-np.inf], [np.inf]])
 
     @cached_property
     def expressions(self) -> tuple[str, ...]:
-        """Combinations as text, the leading parameter first: 'ZZ1 + Ia1 + 0.25 M2'."""
+        """Each base parameter as text, the leading standard parameter first: 'ZZ1 + Ia1 + 0.25 M2'."""
         return tuple(self._expression(row, c) for row, c in zip(self.matrix, self.independent, strict=True))
 
     def _expression(self, row: Array, leading: int) -> str:
@@ -92,16 +93,17 @@ class BaseParameters:
         return text
 
     def coefficients(self) -> dict[str, dict[str, float]]:
-        """Coefficients of each combination by name: {'ZZ1R': {'ZZ1': 1.0, 'M2': 0.25}}."""
+        """Coefficients of standard parameters in each base parameter: {'ZZ1R': {'ZZ1': 1.0, 'M2': 0.25}}."""
         return {name: {self.parameters.names[c]: float(row[c]) for c in np.flatnonzero(row)}
                 for name, row in zip(self.names, self.matrix, strict=True)}
 
     def reduce(self, theta: ArrayLike) -> Array:
-        """Return the base values (base,) of a full parameter vector (parameters,)."""
+        """Return the base values (base,) of a vector of standard parameters (parameters,)."""
         return self.matrix @ self.parameters.vector(theta)
 
     def expand(self, beta: ArrayLike) -> Array:
-        """Return a full vector (parameters,) with these base values, known values, and zeros elsewhere."""
+        """Return a vector of standard parameters (parameters,) with given base values (base,): those of the independent
+        columns, known values, and zeros elsewhere."""
         beta = np.asarray(beta, dtype=float)
         if beta.shape != (len(self),):
             raise ModelError(f"there are {len(self)} base parameters, got values of shape {beta.shape}")
@@ -111,15 +113,15 @@ class BaseParameters:
 
     @property
     def known_vector(self) -> Array:
-        """Return the known values in a full vector (parameters,), zero for all others."""
+        """Vector of standard parameters (parameters,) with the known values, and zeros elsewhere."""
         theta = np.zeros(len(self.parameters))
         for name, value in self.known.items():
             theta[self.parameters.index(name)] = value
         return theta
 
     def given(self, known: Mapping[str, float]) -> tuple[BaseParameters, Array, Array]:
-        """Return the base parameters gamma that remain if some standard parameters are known. Also return the matrix
-        (base, others) and the shift (base,) of beta = matrix gamma + shift."""
+        """Return the base parameters gamma that remain if some standard parameters are known by name. Also return the
+        matrix (base, remaining) and the shift (base,) of beta = matrix gamma + shift."""
         if not known:
             return self, np.eye(len(self)), np.zeros(len(self))
         places = [self.parameters.index(name) for name in known]
@@ -134,13 +136,13 @@ class BaseParameters:
 
 
 def printed(coefficient: float) -> str:
-    """Return the coefficient with the fewest digits that keep a relative accuracy of 1e-12."""
+    """Return a coefficient as text, with the fewest digits that keep a relative accuracy of 1e-12."""
     texts = (f"{coefficient:.{digits}g}" for digits in range(1, 18))
     return next(text for text in texts if abs(float(text) - coefficient) <= _PRINTED_COEFFICIENT_ERROR * coefficient)
 
 
 def _shortest(numbers: Array, errors: Array) -> Array:
-    """Return the numbers with the fewest digits that lie within `errors` (same shape) of the given ones."""
+    """Return numbers rounded to the fewest digits that change each by at most its entry of `errors` (same shape)."""
     found = numbers.copy()
     for digits in range(15, 0, -1):
         scale = 10.0 ** (digits - 1 - np.floor(np.log10(np.abs(np.where(numbers != 0, numbers, 1.0)))))
@@ -151,8 +153,7 @@ def _shortest(numbers: Array, errors: Array) -> Array:
 
 @one_blas_thread()
 def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] | None = None, *,
-                    seed: int = 0, unmeasured: Sequence[int] = (),
-                    by: Literal["qr", "svd"] = "qr") -> BaseParameters:
+                    seed: int = 0, unmeasured: Sequence[int] = (), by: Literal["qr", "svd"] = "qr") -> BaseParameters:
     """Return the base parameters of a model, found numerically (Ardiani, eq. 1.30-1.33; Sousa, s. 2.5.1).
 
     Columns of the regressor over random motions are taken in order. A column that depends on earlier ones is grouped
@@ -176,9 +177,8 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
     if by not in ("qr", "svd"):
         raise ModelError(f"base parameters are computed by 'qr' or 'svd', not by '{by}'", code="unknown-algorithm")
     if model.dof > _MOST_JOINTS:
-        raise NotPossibleError(f"the robot has {model.dof} moving joints, "
-                               "but base parameters are computed for up "
-                               f"to {_MOST_JOINTS}", "lock the joints that are not to be identified")
+        raise NotPossibleError(f"the robot has {model.dof} moving joints, but base parameters are computed for at most "
+                               f"{_MOST_JOINTS}", "lock the joints that are not to be identified")
     if priority is None:
         order = list(range(len(parameters)))
     elif all(isinstance(item, str) for item in priority):
@@ -194,8 +194,8 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
 
 
 def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] = ()) -> Array:
-    """Return the triangular factor (parameters, parameters) of the regressor over random fast and slow motions,
-    without the rows of unmeasured joints."""
+    """Return the triangular factor (parameters, parameters) of the model's regressor over random fast and slow motions.
+    Rows of joints without measured torque are excluded."""
     rng = np.random.default_rng(seed)
     samples = max(64, 6 * len(model.parameters) // model.dof)
     q = closed_postures(model, samples, rng)
@@ -229,7 +229,7 @@ def _closed(model: LinearModel) -> bool:
 
 
 def closed_postures(model: LinearModel, samples: int, rng: np.random.Generator) -> Array:
-    """Return random positions (samples, dof) that satisfy the loop closures."""
+    """Return random joint positions (samples, dof) of a model's robot, with closed kinematic loops satisfied."""
     robot = getattr(model, "robot", None)
     if isinstance(robot, Robot) and _closed(model):
         return random_postures(robot, samples, rng)
@@ -238,8 +238,8 @@ def closed_postures(model: LinearModel, samples: int, rng: np.random.Generator) 
 
 def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
                    tolerance: float = _RANK_TOLERANCE, accuracy: float = _REGRESSOR_ACCURACY) -> BaseParameters:
-    """Return base parameters from a triangular factor of the regressor, by taking columns in the given order; accuracy:
-    relative accuracy of the regressor."""
+    """Return base parameters from a triangular factor of the regressor. Columns are taken in the given order; one that
+    depends linearly on earlier columns is grouped onto these. accuracy: relative accuracy of the regressor."""
     norms = np.linalg.norm(factor, axis=0)
     shown = norms > _ZERO_COLUMN * max(norms.max(), 1e-300)
     unit = factor / np.where(shown, norms, 1.0)
@@ -270,7 +270,7 @@ def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
 
 def singular_columns(factor: Array, parameters: Parameters, order: Sequence[int],
                      tolerance: float = _RANK_TOLERANCE, accuracy: float = _REGRESSOR_ACCURACY) -> BaseParameters:
-    """Return the result of `reduce_columns`, computed from singular values.
+    """Return the base parameters of `reduce_columns`, computed from the singular vectors of the null space.
 
     With V2 (parameters, n - rank) the null space, columns whose rows V22 of V2 are regular are removed, from the end
     of the order on, and beta = theta_1 - V21 V22^-1 theta_2.
@@ -297,7 +297,7 @@ def singular_columns(factor: Array, parameters: Parameters, order: Sequence[int]
 
 
 def parsed(text: str, parameters: Parameters) -> Array:
-    """Return the coefficients (parameters,) of a combination such as 'ZZ1 + Ia1 - 0.25 M2' or '0.25*M2'."""
+    """Return the coefficients (parameters,) of a sum in text form, such as 'ZZ1 + Ia1 - 0.25 M2' or '0.25*M2'."""
     row, at = np.zeros(len(parameters)), 0
     text = text.strip()
     while at < len(text):
@@ -314,7 +314,7 @@ def parsed(text: str, parameters: Parameters) -> Array:
 
 
 def dry_columns(model: LinearModel, base: BaseParameters) -> Bools:
-    """Return a mask (base,) of regressor columns with dry friction. These are the columns that are not polynomials of
+    """Return the mask (base,) of base parameters with dry friction: those whose regressor column is not a polynomial of
     the velocity up to degree 2."""
     rng = np.random.default_rng(0)
     _, dq, ddq = rng.normal(size=(3, 20, model.dof))

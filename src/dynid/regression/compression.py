@@ -27,7 +27,7 @@ CHUNK = 1024  # rows per Householder step: the block of the widest joint fits in
 
 def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
          progress: Progress | None = None) -> Regression:
-    """Compress equations into triangular factors on their base parameters.
+    """Compress the equations of logs into one triangular factor per joint and block of time.
 
     Args:
         equations: rows of all logs, see `TorqueEquations`.
@@ -63,7 +63,7 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
 
 
 def fold_piece(equations: Equations, piece: Piece) -> tuple[Factor, ...]:
-    """Return the triangular factors of one piece of the equations, one per joint."""
+    """Return the triangular factor of each joint's equations in one piece of a log."""
     layout = equations.layout
     widths = [len(columns) + 1 for columns in layout.columns]
     triangles = [np.zeros((width, width)) for width in widths]
@@ -77,7 +77,7 @@ def fold_piece(equations: Equations, piece: Piece) -> tuple[Factor, ...]:
 
 
 def _add_rows(rows: Rows, part: slice, triangles: list[Array], counts: list[int], powers: list[float]) -> None:
-    """Add rows to each joint's triangular factor R, by a Householder factorisation of [R; rows]."""
+    """Add equations to each joint's triangular factor R, by a Householder factorisation of [R; equations]."""
     for j, r in enumerate(triangles):
         block, keep = rows.joint(j)[:, part], rows.keep[part, j]
         torque = block[-1] if rows.known is None else block[-1] + rows.known[j, part]

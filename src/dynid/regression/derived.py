@@ -28,14 +28,14 @@ _ROWS_AT_ONCE = 1024  # samples whose dense rows are in memory at a time
 
 
 def noise_model(equations: Equations) -> LinearModel | None:
-    """Return the model whose equations share noise as these do; None for sums of equations, which mix their noise."""
+    """Return the model whose equations share noise as the given ones do; None for sums of equations."""
     while isinstance(equations, Derived) and not isinstance(equations, Mixed):
         equations = equations.equations
     return None if isinstance(equations, Mixed) else equations.layout.model
 
 
 def same_torque(equations: Equations) -> tuple[tuple[int, int], ...]:
-    """Return pairs of equations, counted from 0, that use the same torque and share its noise (see `FlexibleModel`)."""
+    """Return pairs of equations, counted from 0, that contain the same measured torque (see `FlexibleModel`)."""
     return tuple(getattr(noise_model(equations), "same_torque", ()))
 
 
@@ -67,7 +67,7 @@ class Derived:
 
 @dataclass(frozen=True, eq=False)
 class CachedEquations(Derived):
-    """Equations whose rows are evaluated once, in large pieces, and then returned for any pieces.
+    """Equations of logs that are evaluated once, in large pieces, and then returned for pieces of any size.
 
     Compression, covariances and validation use the same rows. A piece of decimated or filtered rows also needs the
     samples around it, which many small pieces would evaluate several times. The rows must not be modified.
@@ -75,7 +75,7 @@ class CachedEquations(Derived):
 
     @staticmethod
     def from_equations(equations: Equations) -> Equations:
-        """Return the equations with cached rows if all rows are small enough, otherwise unchanged."""
+        """Return the equations with a cache if all of them fit into `KEPT_BYTES`, otherwise unchanged."""
         rows = sum(len(piece.rows) for piece in equations.pieces())
         return CachedEquations(equations) if 8 * rows * equations.layout.rows <= KEPT_BYTES else equations
 
@@ -88,13 +88,13 @@ class CachedEquations(Derived):
 
     @cached_property
     def _segments(self) -> dict[tuple[int, tuple[int, int]], Rows]:
-        """Rows of each segment of the logs, evaluated at first use."""
+        """Equations of each segment of the logs, evaluated at first use."""
         return rows_of_segments(self.equations)
 
 
 @dataclass(frozen=True, eq=False)
 class Selected(Derived):
-    """Equations with some rows only.
+    """Equations of logs, of which only selected samples and joints are valid.
 
     Attributes:
         keep: for each log (samples, joints), mask of the rows to keep.
@@ -110,20 +110,20 @@ class Selected(Derived):
 
 @dataclass(frozen=True, eq=False)
 class Mixed(Derived):
-    """Sums of equations: equation i is the sum over j of matrix[i, j] times equation j, in rows where all are valid."""
+    """Sums of the equations of several joints: sum i has the factors matrix[i], in samples where all are valid."""
 
     matrix: Array
 
     @cached_property
     def layout(self) -> Layout:
-        """Layout in which each sum has the columns of all its summands."""
+        """Layout in which each sum of equations has the columns of all its summands."""
         plain = self.equations.layout
         return plain.with_columns([distinct(np.concatenate([plain.columns[j] for j in np.flatnonzero(row)]))
                                    for row in self.matrix])
 
     @cached_property
     def _mixing(self) -> Any:
-        """Sparse matrix (rows, plain rows) that computes the entries from those of the original equations."""
+        """Sparse matrix (rows, original rows) that computes the columns of the sums from the original ones."""
         from scipy.sparse import csr_array
 
         plain, own = self.equations.layout, self.layout
@@ -147,7 +147,7 @@ Weight = Callable[[int, Array], Array]  # equation j and its rows [Y_j tau_j]' (
 
 @dataclass(frozen=True, eq=False)
 class Weighted(Derived):
-    """Equations with weighted rows: weight(j, rows of equation j) returns the factor of each row."""
+    """Equations with a weight for each sample: weight(j, equations of joint j) returns the weights (m,)."""
 
     weight: Weight
 
@@ -161,11 +161,11 @@ class Weighted(Derived):
 
 @dataclass(frozen=True, eq=False)
 class ProjectedEquations(TorqueEquations):
-    """Torque equations multiplied by `Samples.mixing`, row by row; logs without it are unchanged."""
+    """Torque equations of each sample, multiplied by its matrix `Samples.mixing`; others are unchanged."""
 
     @cached_property
     def plain(self) -> TorqueEquations:
-        """The data before they are multiplied by `Samples.mixing`."""
+        """The torque equations before they are multiplied by `Samples.mixing`."""
         return TorqueEquations(self.model, self.logs, self.base)
 
     @cached_property
@@ -196,7 +196,7 @@ class ProjectedEquations(TorqueEquations):
 
 def torque_equations(model: LinearModel, logs: Sequence[Samples], base: BaseParameters | None = None
                      ) -> TorqueEquations:
-    """Return the torque equations of some logs, multiplied by `Samples.mixing` where a log has it."""
+    """Return the torque equations of several logs, multiplied by `Samples.mixing` in logs that have it."""
     kind = ProjectedEquations if any(log.mixing is not None for log in logs) else TorqueEquations
     return kind.from_model(model, logs, base)
 
@@ -206,7 +206,7 @@ Segment = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class KeptColumns:
-    """A model, the layout of its columns, and their entries (layout.rows, m) for each segment of a log.
+    """Cached regressor columns of a model: its layout, and the columns (layout.rows, m) for each segment of a log.
 
     They are cached as long as the samples exist. The choice of friction, the fit and its checks use the same samples
     with models that differ in a few terms, so that only the columns of new terms are evaluated.
@@ -222,7 +222,7 @@ _KEPT: WeakKeyDictionary[Samples, KeptColumns] = WeakKeyDictionary()
 
 
 def rows_of_segments(equations: Equations) -> dict[tuple[int, Segment], Rows]:
-    """Return the rows of each segment of each log, by the indices of log and segment."""
+    """Return the equations of every segment of the logs, by (index of the log, first and last row of the segment)."""
     pieces: dict[tuple[int, Segment], list[Piece]] = {}
     for piece in equations.pieces():
         if len(piece.rows):
@@ -242,14 +242,14 @@ def rows_of_segments(equations: Equations) -> dict[tuple[int, Segment], Rows]:
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:
-    """Return consecutive pieces of rows as one piece."""
+    """Return the equations of consecutive pieces of a segment as one piece."""
     known = [part.known for part in parts if part.known is not None]
     return Rows(parts[0].layout, np.concatenate([part.entries for part in parts], axis=1),
                 np.concatenate([part.keep for part in parts]), np.concatenate(known, axis=1) if known else None)
 
 
 def _with_kept(equations: TorqueEquations, model: Model, pieces: Sequence[Piece]) -> Rows:
-    """Return the rows of a segment, with cached columns of terms of an earlier model."""
+    """Return the equations of one segment; columns of terms that an earlier model had too are taken from the cache."""
     samples, segment, layout = equations.logs[pieces[0].log], pieces[0].segment, equations.layout
     kept = _KEPT.get(samples)
     before = None if kept is None or kept.model.robot is not model.robot else kept.entries.get(segment)
@@ -277,7 +277,7 @@ def _with_kept(equations: TorqueEquations, model: Model, pieces: Sequence[Piece]
 
 
 def _sources(layout: Layout, model: Model, kept: KeptColumns) -> Ints:
-    """Return the row among the cached entries of each row of a layout, -1 for columns that are not cached."""
+    """Return, for each row of a layout, its row among the cached columns; -1 for columns that are not cached."""
     source = np.full(layout.rows, -1)
     for j in range(model.dof):
         source[layout.joint(j).stop - 1] = kept.layout.joint(j).stop - 1  # the torque
@@ -291,7 +291,7 @@ def _sources(layout: Layout, model: Model, kept: KeptColumns) -> Ints:
 
 
 def _is_same(one: object, other: object) -> bool:
-    """Whether two terms are the same, or equal if they are compared by value."""
+    """Return whether two terms are the same object, or equal by value."""
     try:
         return one is other or (type(one) is type(other) and bool(one == other))
     except ValueError:  # comparison of arrays

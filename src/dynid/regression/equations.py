@@ -1,4 +1,4 @@
-"""Equations: the rows of a regression in pieces, each with its columns, a mask of valid rows, and its log.
+"""Equations: the rows of a linear regression, evaluated in pieces of a log, with their valid samples.
 
 Rows of any kind (measured, decimated, summed over joints, weighted, with instruments) are `Equations` for `fold`.
 """
@@ -30,8 +30,8 @@ UNIT = 16384  # full-rate rows per piece of work; fixed, so that results do not 
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows range(start, stop, step) of one log. They lie within one segment without a gap, and within one of the
-    intervals of time (`stretch`) into which the log is divided."""
+    """Samples range(start, stop, step) of one log, within one segment without a gap, and within one of the intervals of
+    time (`stretch`) into which the log is divided."""
 
     log: int
     segment: tuple[int, int]
@@ -39,13 +39,13 @@ class Piece:
     stretch: int = 0
 
     def parts(self, size: int) -> list[Piece]:
-        """Return the rows divided into pieces of at most `size` rows."""
+        """Return the samples of a piece divided into pieces of at most `size` samples."""
         return [replace(self, rows=self.rows[k:k + size]) for k in range(0, len(self.rows), size)]
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Position of the entries of the regressor in `Rows.entries`: joint by joint, its columns and then its torque.
+    """Arrangement of regressor columns and torques in `Rows.entries`: for each joint its columns, then its torque.
 
     Attributes:
         model, base: the model, and its base parameters.
@@ -72,7 +72,7 @@ class Layout:
         return Layout(model, base, columns, first, place, rows)
 
     def with_columns(self, columns: Sequence[Ints]) -> Layout:
-        """Return the layout with other columns for each joint, without entries of a regressor."""
+        """Return a layout with other base parameters for each joint, whose columns are not evaluated from the model."""
         first, rows = _first(columns)
         return replace(self, columns=tuple(columns), first=first, rows=rows, place=np.full_like(self.place, -1))
 
@@ -81,25 +81,25 @@ class Layout:
         return slice(self.first[j], self.first[j] + len(self.columns[j]) + 1)
 
     def entries(self, samples: Samples, rows: slice) -> Array:
-        """Return columns and torques at full rate (self.rows, samples), each contiguous in time."""
+        """Return regressor columns and torques of samples at full rate (self.rows, samples), contiguous in time."""
         q, dq, ddq = samples.q[rows], samples.dq[rows], samples.ddq[rows]
         out = np.empty((self.rows, len(q)))
-        memory = memory_states(self.model, samples)
-        complete(self.model).fill(q, dq, ddq, self.place, out, *(() if memory is None else (memory[rows],)))
+        memory = memory_states(self.model, samples, rows)
+        complete(self.model).fill(q, dq, ddq, self.place, out, *(() if memory is None else (memory,)))
         for j in range(self.model.dof):
             out[self.joint(j).stop - 1] = samples.tau[rows, j]
         return out
 
 
 def _first(columns: Sequence[Ints]) -> tuple[tuple[int, ...], int]:
-    """Return the first row of each joint, whose columns and torque have one row each, and the number of rows."""
+    """Return the first row of each joint in a layout, and the number of rows; columns: base parameters by joint."""
     ends = np.cumsum([len(own) + 1 for own in columns])
     return (0, *(int(end) for end in ends[:-1])), int(ends[-1])
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of all joints in a piece, each entry contiguous in time.
+    """Regressor columns and torques of all joints in one piece of a log, each contiguous in time.
 
     Attributes:
         layout: position of the entries.
@@ -115,8 +115,8 @@ class Rows:
 
     @staticmethod
     def from_entries(layout: Layout, entries: Array, keep: Bools) -> Rows:
-        """Return rows from entries (layout.rows, m), which may be followed by the torques (dof, m) of known parameters;
-        these are subtracted."""
+        """Return the equations from their columns and torques (layout.rows, m). If these are followed by the torques
+        (dof, m) of known parameters, the latter are subtracted."""
         entries, known = entries[:layout.rows], entries[layout.rows:]
         for j, torque in enumerate(known):
             entries[layout.joint(j).stop - 1] -= torque
@@ -128,7 +128,7 @@ class Rows:
 
 
 class Equations(Protocol):
-    """Rows of a regression on base parameters. `joints` names the equations, `logs` are the sources of the rows."""
+    """Protocol of the equations of a regression. `joints` names the equations of a sample, `logs` are the data."""
 
     @property
     def base(self) -> BaseParameters: ...
@@ -143,21 +143,20 @@ class Equations(Protocol):
     def logs(self) -> tuple[Samples, ...]: ...
 
     def pieces(self, stretches: int = 1, unit: int = UNIT) -> list[Piece]:
-        """Return all rows, log by log, with each log cut into `stretches` equal intervals of time and pieces of
-        `unit` rows at full rate."""
+        """Return all samples in pieces of `unit` samples at full rate; each log is cut into `stretches` intervals."""
         ...
 
     def rows(self, piece: Piece) -> Rows: ...
 
 
 def unmeasured_joints(logs: Sequence[Samples]) -> list[int]:
-    """Return the joints, counted from 0, whose torque no log has; they contribute no equations."""
+    """Return the joints, counted from 0, whose torque was not measured in any log."""
     return [j for j, name in enumerate(logs[0].joints) if all(name in log.unmeasured for log in logs)] if logs else []
 
 
 @dataclass(frozen=True, eq=False)
 class TorqueEquations:
-    """Equations tau = Y(q, dq, ddq) beta, one per joint, decimated as the samples specify."""
+    """Torque equations tau = Y(q, dq, ddq) beta of logs, one per joint and sample, decimated as the samples specify."""
 
     model: LinearModel
     logs: tuple[Samples, ...]
@@ -166,7 +165,7 @@ class TorqueEquations:
     @classmethod
     def from_model(cls, model: LinearModel, samples: Samples | Sequence[Samples],
                    base: BaseParameters | None = None) -> Self:
-        """Return the equations of one log or several; base: by default that of the joints with measured torques."""
+        """Return the torque equations of logs; base: by default the parameters that measured torques determine."""
         logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
         for log in logs:
             if log.dof != model.dof:
@@ -194,19 +193,19 @@ class TorqueEquations:
         return Rows.from_entries(self.layout, entries, keep)
 
     def entries(self, samples: Samples, rows: slice) -> Array:
-        """Return entries (layout.rows, samples) at full rate, followed by the torque of known parameters (dof rows)."""
+        """Return regressor columns and torques of samples at full rate (layout.rows, samples), followed by the torques
+        of known parameters (dof, samples) if there are any."""
         entries = self.layout.entries(samples, rows)
         if not self.base.known:
             return entries
-        memory = memory_states(self.model, samples)
         known = known_torque(self.model, self.base, samples.q[rows], samples.dq[rows], samples.ddq[rows],
-                             None if memory is None else memory[rows])
+                             memory_states(self.model, samples, rows))
         return np.concatenate([entries, known.T])
 
 
 def piece_entries(samples: Samples, piece: Piece, entries: Callable[[slice], Array]) -> Array:
-    """Return entries (k, m) of a piece's rows, decimated as the samples specify; entries: function that returns those
-    of any full-rate rows (k, rows)."""
+    """Return signals (k, m) at the samples of a piece, decimated as its log specifies. entries: function that returns
+    these signals (k, rows) for any rows at full rate."""
     rows = piece.rows
     if samples.decimation is None:
         return entries(slice(rows.start, rows.stop))
@@ -218,7 +217,7 @@ def piece_entries(samples: Samples, piece: Piece, entries: Callable[[slice], Arr
 
 def known_torque(model: LinearModel, base: BaseParameters, q: Array, dq: Array, ddq: Array,
                  memory: Array | None = None) -> Array:
-    """Return the torque (samples, dof) of the known parameters; memory (samples, channels): see `Model.fill`."""
+    """Return the torque (samples, dof) of known parameters; memory (samples, channels): states of terms, or None."""
     def filled(place: Ints, rows: int) -> tuple[Array]:
         out = np.empty((rows, len(q)))
         complete(model).fill(q, dq, ddq, place, out, *(() if memory is None else (memory,)))
@@ -229,7 +228,7 @@ def known_torque(model: LinearModel, base: BaseParameters, q: Array, dq: Array, 
 
 def known_sums(model: LinearModel, base: BaseParameters, filled: Callable[[Ints, int], tuple[Array, ...]]
                ) -> tuple[Array, ...]:
-    """Return sums (dof, samples) of entries times the values of the known parameters, one per array of `filled`.
+    """Return sums (dof, samples) of regressor columns times the values of known parameters, one per array of `filled`.
 
     filled: function that returns arrays of entries (rows, samples), such as torques or momentum and force. Its
     arguments are the row of each entry (dof, parameters), -1 for none, and the number of rows.
@@ -276,9 +275,8 @@ def piece_span(equations: Equations, piece: Piece) -> Span:
     return Span(samples.source, float(samples.t[piece.rows[0]]), float(samples.t[piece.rows[-1]]), piece.log)
 
 
-def memory_states(model: LinearModel, samples: Samples) -> Array | None:
-    """Return the states of the model's terms with memory at every sample (samples, channels), segment by segment; None
-    for a model without memory."""
+def memory_states(model: LinearModel, samples: Samples, part: slice) -> Array | None:
+    """Return the states (samples, channels) of the model's terms with memory; None for a model without memory."""
     whole = complete(model)
     if not whole.channels:
         return None
@@ -293,4 +291,4 @@ def memory_states(model: LinearModel, samples: Samples) -> Array | None:
                 found[rows] = whole.memory(MotionSegment(samples.t[rows], samples.q[rows], samples.dq[rows],
                                                          samples.ddq[rows], warm))
             own[model] = found
-        return own[model]
+        return own[model][part]

@@ -1,4 +1,4 @@
-"""Triangular factors, the sufficient statistics of least squares."""
+"""Triangular factors of regressor and torques, which are the sufficient statistics of least squares."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ def householder(*parts: Array) -> Array:
 
 @lru_cache(maxsize=256)
 def _upper(width: int) -> Bools:
-    """Return whether each entry (width, width) is on or above the diagonal."""
+    """Return the mask (width, width) of matrix entries on or above the diagonal."""
     return np.tri(width, dtype=bool).T
 
 
 def signed(r: Array) -> Array:
-    """Return the factor with rows negated where its diagonal is negative."""
+    """Return a triangular factor with rows multiplied by -1 where their diagonal entry is negative."""
     return np.multiply(r, np.where(r.diagonal() < 0, -1.0, 1.0)[:, None], order="C")
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """Sufficient statistics of one joint's rows.
+    """Sufficient statistics of the least-squares equations of one joint j, tau_j = Y_j beta.
 
     Attributes:
-        columns: indices of the base parameters of its columns (k,).
-        r: triangular factor of [Y_j tau_j] (k+1, k+1).
-        rows: number of rows.
+        columns: indices (k,) of the base parameters in the joint's equations.
+        r: triangular factor (k + 1, k + 1) of [Y_j tau_j].
+        rows: number of equations.
         power: sum of squared torques, including the torque of known parameters.
     """
 
@@ -69,24 +69,23 @@ class Factor:
     power: float
 
     def __add__(self, other: Factor) -> Factor:
-        return Factor(self.columns, triangular(self.r, other.r), self.rows + other.rows,
-                      self.power + other.power)
+        return Factor(self.columns, triangular(self.r, other.r), self.rows + other.rows, self.power + other.power)
 
     def select(self, kept: Ints) -> Factor:
-        """Return the same rows with only the base parameters `kept` (ascending), renumbered."""
+        """Return the same equations with only the base parameters of the indices `kept` (ascending), renumbered."""
         own = np.flatnonzero(np.isin(self.columns, kept))
         r = triangular(self.r[:, np.append(own, len(self.columns))])
         return Factor(np.searchsorted(kept, self.columns[own]), r, self.rows, self.power)
 
     def substituted(self, matrix: Array, shift: Array) -> Factor:
-        """Return the same rows on other base parameters gamma, where beta = matrix gamma + shift."""
+        """Return the same equations for other base parameters gamma, with beta = matrix gamma + shift."""
         own = matrix[self.columns]
         columns = np.flatnonzero(np.any(own != 0.0, axis=0))
         y, tau = self.r[:, :-1] @ own[:, columns], self.r[:, -1] - self.r[:, :-1] @ shift[self.columns]
         return Factor(columns, triangular(np.column_stack([y, tau])), self.rows, self.power)
 
     def fits(self, base: int) -> bool:
-        """Return whether the arrays, for example from a file, are numeric and match the number `base` of parameters."""
+        """Return whether the arrays of the factor, such as those of a file, are valid for `base` base parameters."""
         columns = np.asarray(self.columns)
         return bool(columns.ndim == 1 and columns.dtype.kind in "iu" and np.ndim(self.r) == 2
                     and np.asarray(self.r).dtype.kind == "f" and self.r.shape[1] == len(columns) + 1
@@ -99,14 +98,14 @@ class Factor:
 
 
 def sum_factors(blocks: Sequence[tuple[Factor, ...]]) -> tuple[Factor, ...]:
-    """Return the triangular factors of the rows of all blocks together, one per joint."""
+    """Return the triangular factor of each joint's equations in all given blocks of time together."""
     return reduce(add_factors, blocks)
 
 
 def sums_without_each(blocks: Sequence[Item], add: Callable[[Item, Item], Item]) -> list[Item]:
-    """Return the sum of all blocks but one, for each of two or more blocks in turn.
+    """Return the sum of all blocks except one, for each of two or more blocks in turn.
 
-    Cumulative sums from both ends need three sums per block.
+    Cumulative sums from both ends need only three additions per block.
     """
     before = list(accumulate(blocks[:-1], add))
     after = list(accumulate(blocks[:0:-1], add))[::-1]
@@ -114,13 +113,22 @@ def sums_without_each(blocks: Sequence[Item], add: Callable[[Item, Item], Item])
 
 
 def add_factors(a: tuple[Factor, ...], b: tuple[Factor, ...]) -> tuple[Factor, ...]:
-    """Return the triangular factors of the rows of two blocks together, one per joint."""
+    """Return the triangular factor of each joint's equations in two blocks of time together."""
     return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def weighted_rows(factors: Sequence[Factor], weights: Array, base: int) -> Array:
+    """Return the triangular factors of all joints, multiplied by weights (dof,), as equations (rows, base + 1)."""
+    tall, at = np.zeros((sum(len(factor.r) for factor in factors), base + 1)), 0
+    for weight, factor in zip(weights, factors, strict=True):
+        tall[at:at + len(factor.r), np.append(factor.columns, base)] = weight * factor.r
+        at += len(factor.r)
+    return tall
 
 
 @dataclass(frozen=True, eq=False)
 class Stacked:
-    """All joints as one weighted least-squares problem: minimise |r beta - rho|^2 + rest.
+    """Equations of all joints as one weighted least-squares problem: minimise |r beta - rho|^2 + rest.
 
     Attributes:
         r: upper triangular factor (base, base).
@@ -134,19 +142,28 @@ class Stacked:
     rest: float
     rows: int
 
+    @property
+    def matrix(self) -> Array:
+        """Equations [r rho] of the problem (base + 1, base + 1), with the root of `rest` as the last entry."""
+        b = len(self.r)
+        found = np.zeros((b + 1, b + 1))
+        found[:b, :b], found[:b, b], found[b, b] = self.r, self.rho, np.sqrt(self.rest)
+        return found
+
     @staticmethod
     def from_matrix(matrix: Array, rows: int) -> Stacked:
-        """Return the problem of equations [X y] (any number of rows, base + 1), of which `rows` were measured."""
-        r = triangular(matrix)
+        """Return the problem of equations [X y] (k, base + 1), of which `rows` are counted as measured."""
+        return Stacked.from_triangular(triangular(matrix), rows)
+
+    @staticmethod
+    def from_triangular(r: Array, rows: int) -> Stacked:
+        """Return the problem of an upper triangular factor r (base + 1, base + 1) of [X y] from `rows` equations."""
         return Stacked(r[:-1, :-1], r[:-1, -1], float(r[-1, -1] ** 2), rows)
 
     def select(self, kept: ArrayLike) -> Stacked:
-        """Return the problem with only some of the base parameters, given by their indices in order."""
-        b, columns = len(self.r), np.asarray(kept, dtype=np.int64)
-        tall = np.zeros((b + 1, len(columns) + 1))
-        tall[:b, :-1], tall[:b, -1], tall[b, -1] = self.r[:, columns], self.rho, np.sqrt(self.rest)
-        return Stacked.from_matrix(tall, self.rows)
+        """Return the problem with only the base parameters of the indices `kept`, in this order."""
+        return Stacked.from_matrix(self.matrix[:, [*np.asarray(kept, dtype=np.int64), -1]], self.rows)
 
     def misfit(self, beta: Array) -> float:
-        """Return the weighted sum of squared residuals for base values beta."""
+        """Return the weighted sum of squared residuals for base values beta (base,)."""
         return float(np.sum((self.rho - self.r @ beta) ** 2) + self.rest)

@@ -1,8 +1,8 @@
 """Filtered equations without accelerations: of each joint's momentum, or of the whole robot's power or energy.
 
-`dynid.recording.preparation.row_filter` describes the rows. Fast rows of the whole robot would have too much weight.
-They are therefore divided by the standard deviation that white torque noise causes in them, with the variance sum over
-j of s_j^2 dq_j^2 through the squared filter. s_j is the high-frequency part of a torque, averaged over the log.
+`dynid.recording.preparation.row_filter` describes the equations. Power and energy would give fast motion too much
+weight. Each such equation is therefore divided by the standard deviation that white torque noise causes in it: the
+variance is sum_j s_j^2 dq_j^2 through the squared filter, with the RMS s_j of a torque's high-frequency part.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MIN_NOISE_SHARE = 0.1
 
 def prepared_equations(model: LinearModel, samples: Samples | Sequence[Samples],
                        base: BaseParameters | None = None) -> Equations:
-    """Return the equations for which the samples were prepared: of torques, or filtered."""
+    """Return the equations of the kind for which the samples were prepared: torque equations, or filtered ones."""
     logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
     kinds = {None if log.filtered is None else log.filtered.filter.kind for log in logs}
     if len(kinds) > 1:
@@ -63,7 +63,7 @@ def prepared_equations(model: LinearModel, samples: Samples | Sequence[Samples],
 
 @dataclass(frozen=True, eq=False)
 class FilteredEquations(Derived):
-    """Filtered rows of some logs.
+    """Filtered equations of logs, without accelerations.
 
     equations: the same data as torque equations. form: their momentum form. whole: whether rows are those of the whole
     robot instead of each joint.
@@ -83,13 +83,9 @@ class FilteredEquations(Derived):
 
     @cached_property
     def _along(self) -> tuple[Samples, ...]:
-        """Logs along the filtered motion, without accelerations, for terms with memory."""
-        found = []
-        for log in self.logs:
-            signals = filtered_signals(log)
-            found.append(replace(log, q=signals.q, dq=signals.dq, ddq=np.broadcast_to(0.0, signals.q.shape),
-                                 filtered=None))
-        return tuple(found)
+        """The logs with filtered positions and velocities, and without accelerations, for terms with memory."""
+        return tuple(replace(log, q=signals.q, dq=signals.dq, ddq=np.broadcast_to(0.0, signals.q.shape), filtered=None)
+                     for log in self.logs for signals in [filtered_signals(log)])
 
     @cached_property
     def _noise(self) -> tuple[Array, ...]:
@@ -112,8 +108,8 @@ class FilteredEquations(Derived):
         return Rows.from_entries(self.layout, entries, keep)
 
     def _add(self, log: int, rows: Ints, out: Array) -> None:
-        """Add the entries of neighbouring rows to out (layout.rows, rows). Further rows of out receive the torque of
-        known parameters."""
+        """Add the filtered columns and torques of neighbouring samples `rows` to out (layout.rows, rows). Further rows
+        of out receive the filtered torques of known parameters."""
         filter_ = filtered_signals(self.logs[log]).filter
         first, last = int(rows[0]) - filter_.before, int(rows[-1]) + filter_.late + 1
         rates, taps = filter_.rates[::-1].copy(), filter_.taps[::-1].copy()  # the oldest sample first
@@ -125,8 +121,8 @@ class FilteredEquations(Derived):
             out *= self._weights(log, slice(first, last), len(rows))
 
     def _of_joints(self, log: int, part: slice) -> tuple[Array, Array]:
-        """Return momenta, and forces with torques (entries, samples), of all joints, each followed by those of known
-        parameters."""
+        """Return momenta and forces (entries, samples) of the regressor columns of all joints, with the torques among
+        the forces; each array is followed by the values of known parameters."""
         layout, signals = self.equations.layout, filtered_signals(self.logs[log])
         momentum, force = self._filled(log, part, layout.place, layout.rows, changing=True)
         for j in range(self.equations.model.dof):
@@ -138,7 +134,8 @@ class FilteredEquations(Derived):
         return np.concatenate([momentum, known[0]]), np.concatenate([force, known[1]])
 
     def _whole_robot(self, log: int, part: slice) -> tuple[Array, Array]:
-        """Return kinetic energies, and powers with those of torques (entries, samples), each followed by known ones."""
+        """Return kinetic energies and powers (entries, samples) of the regressor columns, with the power of the
+        torques; each array is followed by the value of known parameters."""
         plain, signals = self.equations.layout, filtered_signals(self.logs[log])
         dq = signals.dq[part].T
         momentum, force = self._filled(log, part, plain.place, plain.rows, changing=False)
@@ -155,21 +152,21 @@ class FilteredEquations(Derived):
         return energy, power
 
     def _filled(self, log: int, part: slice, place: Ints, rows: int, *, changing: bool) -> tuple[Array, Array]:
-        """Return momentum and force (rows, samples) of regressor entries. place (dof, parameters): their rows or -1."""
-        signals, along = filtered_signals(self.logs[log]), self._along[log]
-        memory = memory_states(self.equations.model, along)
+        """Return momentum and force (rows, samples) of regressor columns; place (dof, parameters): rows, or -1."""
+        signals = filtered_signals(self.logs[log])
+        memory = memory_states(self.equations.model, self._along[log], part)
         q, dq = np.ascontiguousarray(signals.q[part]), np.ascontiguousarray(signals.dq[part])
         momentum, force = np.empty((rows, len(q))), np.empty((rows, len(q)))
-        self.form.fill(q, dq, place, momentum, force, None if memory is None else memory[part], changing=changing)
+        self.form.fill(q, dq, place, momentum, force, memory, changing=changing)
         return momentum, force
 
     def _known(self, log: int, part: slice, *, changing: bool) -> tuple[Array, ...]:
-        """Return momentum and force (dof, samples) of the known parameters."""
+        """Return momentum and force (dof, samples) of the parameters with known values."""
         return known_sums(self.equations.model, self.base,
                           lambda place, rows: self._filled(log, part, place, rows, changing=changing))
 
     def _weights(self, log: int, part: slice, count: int) -> Array:
-        """Return the inverse standard deviation of each row's noise (rows,), relative to a row of mean speed."""
+        """Return the inverse noise standard deviation (rows,) of filtered equations, relative to mean speed."""
         signals, noise = filtered_signals(self.logs[log]), self._noise[log]
         filter_ = signals.filter
         squares = (signals.dq[part] ** 2 @ noise ** 2)[None]
@@ -182,19 +179,18 @@ class FilteredEquations(Derived):
 
 @dataclass(frozen=True, eq=False)
 class ProductEquations(FilteredEquations):
-    """Filtered rows by products of signals in the place of momenta, see `dynid.regression.products`."""
+    """Filtered equations computed from products of signals instead of momenta, see `dynid.regression.products`."""
 
     products: ProductForm
 
     def _add(self, log: int, rows: Ints, out: Array) -> None:
         signals, layout = filtered_signals(self.logs[log]), self.layout
         filter_ = signals.filter
-        memory = memory_states(self.equations.model, self._along[log])
         for some in np.array_split(np.arange(len(rows)), max(1, len(rows) // PRODUCT_ROWS_AT_ONCE)):
             own = rows[some]
             part = slice(int(own[0]) - filter_.before, int(own[-1]) + filter_.late + 1)
             windows = Windows.from_motion(signals.q[part], signals.dq[part], filter_.products, filter_.step,
-                                          None if memory is None else memory[part])
+                                          memory_states(self.equations.model, self._along[log], part))
             entries = self.products.filled(windows, layout.place, layout.rows)
             for j in range(self.equations.model.dof):
                 entries[layout.joint(j).stop - 1] = windows.through(signals.tau[part, j][None], filter_.products.smooth)
@@ -204,20 +200,20 @@ class ProductEquations(FilteredEquations):
             out[:, some] += entries
 
     def _filled_products(self, windows: Windows, place: Ints, count: int) -> tuple[Array]:
-        """Return the filtered entries (count, rows) of the regressor, in the form that `known_sums` needs."""
+        """Return the filtered regressor columns (count, rows) in a tuple, as `known_sums` requires."""
         return (self.products.filled(windows, place, count),)
 
 
 def filtered_signals(samples: Samples) -> FilteredSignals:
-    """Return the filtered signals of the samples. Refuses samples without them."""
+    """Return the filtered signals of samples; raise an error if the samples were prepared for torque equations."""
     if samples.filtered is None:
-        raise ModelError(f"{samples.source} was prepared for torques; prepare it with equations = 'kernel', 'power' or "
-                         "'energy'")
+        raise ModelError(f"{samples.source} was prepared for torque equations; prepare it with equations = 'kernel', "
+                         "'power' or 'energy'")
     return samples.filtered
 
 
 def torque_noise(samples: Samples) -> Array:
-    """Return the high-frequency standard deviation (joints,) of the torques relative to the largest, or ones."""
+    """Return the high-frequency standard deviation (joints,) of the torques, relative to the largest of them."""
     signals = filtered_signals(samples)
     kernel, rate = signals.filter.motion, signals.filter.rate
     fast = signals.tau - kernel.applied(signals.tau, rate, samples.segments)
@@ -228,7 +224,7 @@ def torque_noise(samples: Samples) -> Array:
 
 
 def kept(samples: Samples, rows: range) -> Bools:
-    """Return which filtered rows are valid (rows, equations): the window has no gaps and the row itself is kept."""
+    """Return the mask (rows, equations) of valid filtered equations: the sample is valid, and its window has no gap."""
     signals = filtered_signals(samples)
     filter_ = signals.filter
     if not len(rows):

@@ -30,37 +30,45 @@ class Known:
 
 
 def fixed_inertia_values(model: LinearModel) -> dict[str, float]:
-    """Return the ten inertial parameters of every body with known inertia by name, as known values for `identify`."""
+    """Return the ten inertial parameters of every body whose inertia the robot file states as known, by name."""
     own = robot_model(model)
-    held = () if own is None else links_with_fixed_inertia(own.robot)
-    return {one.name: one.nominal for one in model.parameters if one.body in held and one.nominal is not None}
+    fixed = () if own is None else links_with_fixed_inertia(own.robot)
+    return {item.name: item.nominal for item in model.parameters if item.body in fixed and item.nominal is not None}
 
 
 def check_known(base: BaseParameters, known: KnownValues) -> dict[str, Known]:
-    """Return the known values by name of a standard parameter. Refuses unknown names and invalid numbers."""
+    """Return known values by name of a standard parameter; raise an error for unknown names and invalid numbers."""
     found = {}
     for name, given in known.items():
-        one = given if isinstance(given, Known) else Known(*given) if isinstance(given, tuple | list) else Known(given)
+        fact = given if isinstance(given, Known) else Known(*given) if isinstance(given, tuple | list) else Known(given)
         if name not in base.parameters.names:
-            raise ModelError(f"there is no parameter '{name}' that could be known; the parameters are "
+            raise ModelError(f"a known value is given for '{name}', which is no parameter; the parameters are "
                              f"{', '.join(base.parameters.names[:12])}, ...")
         if name in base.known:
             raise ModelError(f"parameter '{name}' is given as known twice: {base.known[name]:g}", code="known-twice")
-        if not (abs(one.value) <= MAX_KNOWN_VALUE and 0.0 <= one.std <= MAX_KNOWN_VALUE):
+        if not (abs(fact.value) <= MAX_KNOWN_VALUE and 0.0 <= fact.std <= MAX_KNOWN_VALUE):
             raise ModelError(f"known parameter '{name}' needs a value and a standard deviation that is not negative, "
-                             f"both at most {MAX_KNOWN_VALUE:g}, got {one.value} and {one.std}")
-        exact = one.std <= _EXACT_TOLERANCE * max(abs(one.value), 1.0)
-        found[name] = Known(float(one.value), 0.0 if exact else float(one.std))
+                             f"both at most {MAX_KNOWN_VALUE:g}, got {fact.value} and {fact.std}")
+        exact = fact.std <= _EXACT_TOLERANCE * max(abs(fact.value), 1.0)
+        found[name] = Known(float(fact.value), 0.0 if exact else float(fact.std))
     return found
+
+
+def exact_and_uncertain(base: BaseParameters, known: KnownValues) -> tuple[dict[str, float], dict[str, Known]]:
+    """Return the exactly known parameter values, and those with a standard deviation, both by name."""
+    facts = check_known(base, known)
+    return ({name: fact.value for name, fact in facts.items() if fact.std == 0.0},
+            {name: fact for name, fact in facts.items() if fact.std > 0.0})
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Prior rows matrix (k, base) beta = values (k,), each with a standard deviation of one.
+    """Prior equations matrix (k, base) beta = values (k,) of base parameters, with unit standard deviations.
 
     Attributes:
-        known: the standard parameters they come from, for methods that estimate all of them.
-        strength: factor on the rows, if they are down-weighted relative to the data.
+        matrix, values: the equations.
+        known: values of standard parameters from which the equations follow, for methods that estimate all of these.
+        strength: factor on the equations, if they are down-weighted relative to the data.
         facts: further equations of standard parameters, matrix (n, parameters) theta = values (n,), each with a
             standard deviation of one.
     """
@@ -85,17 +93,15 @@ class Prior:
         combinations = null_space(others.T).T if others.shape[1] else np.eye(len(base))
         on_known = combinations @ base.matrix[:, places]
         # Rows are divided by the standard deviations of their combinations.
-        left, size, _ = np.linalg.svd(on_known * stds, full_matrices=False)
-        kept = size > 1e-12 * max(size.max(initial=0.0), 1e-300)
-        whiten = (left[:, kept] / size[kept]).T
+        whiten = _whitening(on_known * stds, _EXACT_TOLERANCE)
         return Prior(whiten @ combinations, whiten @ (on_known @ values), dict(known))
 
     @staticmethod
     def from_facts(base: BaseParameters, matrix: Array, values: Array) -> Prior:
         """Return the prior on base parameters that follows from linear equations of standard parameters.
 
-        It has those combinations a of base parameters that are combinations b of the equations, a' K = b' matrix, with
-        K the grouping of the base parameters.
+        The prior consists of the combinations a of base parameters K theta that are also combinations b of the
+        equations: a' K = b' matrix.
 
         Args:
             base: base parameters.
@@ -105,20 +111,18 @@ class Prior:
         scale = np.linalg.norm(matrix, axis=1, keepdims=True)
         both = null_space(np.hstack([base.matrix.T, -(matrix / scale).T]))
         on_base, on_facts = both[:len(base)].T, (both[len(base):] / scale).T
-        left, size, _ = np.linalg.svd(on_facts, full_matrices=False)
-        kept = size > _DEPENDENT_FACTS * max(size.max(initial=0.0), 1e-300)
-        whiten = (left[:, kept] / size[kept]).T
+        whiten = _whitening(on_facts, _DEPENDENT_FACTS)
         return Prior(whiten @ on_base, whiten @ (on_facts @ values), {}, facts=(matrix, values))
 
     def and_also(self, other: Prior) -> Prior:
-        """Return the combination of two priors, which must come from independent information."""
-        facts = [one.facts for one in (self, other) if one.facts is not None]
-        both = (np.vstack([one[0] for one in facts]), np.concatenate([one[1] for one in facts])) if facts else None
+        """Return the prior with the equations of two priors, which must come from independent information."""
+        pairs = [prior.facts for prior in (self, other) if prior.facts is not None]
+        facts = (np.vstack([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])) if pairs else None
         return Prior(np.vstack([self.matrix, other.matrix]), np.concatenate([self.values, other.values]),
-                     {**self.known, **other.known}, self.strength, both)
+                     {**self.known, **other.known}, self.strength, facts)
 
     def standard_rows(self, base: BaseParameters) -> tuple[Array, Array]:
-        """Return rows on standard parameters, matrix (n, parameters) theta = values (n,), of unit variance."""
+        """Return the prior as equations matrix (n, parameters) theta = values (n,) with unit standard deviations."""
         matrix = np.zeros((len(self.known), len(base.parameters)))
         for row, (name, one) in zip(matrix, self.known.items(), strict=True):
             row[base.parameters.index(name)] = 1.0 / one.std
@@ -128,16 +132,25 @@ class Prior:
         return np.vstack([matrix, self.facts[0]]), np.concatenate([targets, self.facts[1]])
 
 
+def _whitening(spread: Array, share: float) -> Array:
+    """Return W (k, n) with W S S' W' = I for S (n, m); singular values below a share of the largest are omitted."""
+    left, size, _ = np.linalg.svd(spread, full_matrices=False)
+    kept = size > share * max(size.max(initial=0.0), 1e-300)
+    return (left[:, kept] / size[kept]).T
+
+
 def with_known(model: LinearModel, base: BaseParameters, known: KnownValues | None
                ) -> tuple[BaseParameters, Prior | None]:
-    """Return base parameters given all exactly known values, and the prior of values with a standard deviation.
-
-    Inertias that the robot file states as known are added to `known`, values by name of a standard parameter.
-    """
+    """Return base parameters and prior of `given_known`, with inertias that the robot file states as known."""
     fixed = {name: value for name, value in fixed_inertia_values(model).items() if name not in base.known}
-    facts = check_known(base, {**fixed, **(known or {})})
-    base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
-    return base, Prior.from_known(base, {name: one for name, one in facts.items() if one.std > 0.0})
+    return given_known(base, {**fixed, **(known or {})})
+
+
+def given_known(base: BaseParameters, known: KnownValues) -> tuple[BaseParameters, Prior | None]:
+    """Return the base parameters that remain with exactly known values, and the prior of uncertain values or None."""
+    exact, uncertain = exact_and_uncertain(base, known)
+    base, *_ = base.given(exact)
+    return base, Prior.from_known(base, uncertain)
 
 
 def known_parameters(prior: Prior | None) -> dict[str, Known]:

@@ -45,7 +45,7 @@ _MIN_POWER = 1e-8  # share of the power of the largest frequency below which one
 
 
 def spectrum(shape: Array, size: int) -> Array:
-    """Return the spectrum (size // 2 + 1,) of an autocovariance given for lags from zero."""
+    """Return the spectrum (size // 2 + 1,) of an autocovariance (lags,), given for lags from zero."""
     kernel = np.zeros(size)
     kernel[:len(shape)] = shape
     if len(shape) > 1:
@@ -54,8 +54,8 @@ def spectrum(shape: Array, size: int) -> Array:
 
 
 def multiplicity(size: int) -> Array:
-    """Return the number of frequencies (size // 2 + 1,) that each one of a one-sided spectrum of `size` rows
-    represents: two, itself and its negative, except one at both ends."""
+    """Return the number of frequencies that each entry of a one-sided spectrum (size // 2 + 1,) represents: two, itself
+    and its negative, or one at both ends."""
     found = np.full(size // 2 + 1, 2.0)
     found[[0, -1] if size % 2 == 0 else 0] = 1.0
     return found
@@ -63,11 +63,11 @@ def multiplicity(size: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class LowFrequencyNoise:
-    """Spectrum of noise below a frequency.
+    """Model of the noise spectrum at low frequencies, a sum of given shapes.
 
     Attributes:
-        coefficients: of the shapes (shapes,), in squares of the residual.
-        memories: of the exponentially correlated shapes, rows.
+        coefficients: coefficient of each shape (shapes,), in squared units of the residual.
+        memories: correlation times of the exponentially correlated shapes, rows.
         top: upper end of the band, radians per row.
     """
 
@@ -77,7 +77,7 @@ class LowFrequencyNoise:
 
     @staticmethod
     def from_series(series: Sequence[tuple[Array, Array, int]]) -> list[LowFrequencyNoise]:
-        """Return the noise in each of several residuals. All of them are fitted jointly.
+        """Return the low-frequency noise of each of several residual series. All series are fitted jointly.
 
         Args:
             series: residuals of one joint (m,), zero in gaps; the sum over t of P[t, t + k] of the projection P of
@@ -90,7 +90,7 @@ class LowFrequencyNoise:
 
     @staticmethod
     def from_periodograms(series: Sequence[tuple[Array, Array, int, int]]) -> list[LowFrequencyNoise]:
-        """Return the noise in the periodograms of residuals.
+        """Return the low-frequency noise from the periodograms of residuals.
 
         Args:
             series: four values for each residual: its periodogram (size // 2 + 1,), the share of the noise that the fit
@@ -101,7 +101,7 @@ class LowFrequencyNoise:
                 for coefficients, band in zip(_fitted(bands), bands, strict=True)]
 
     def spectrum(self, size: int) -> Array:
-        """Return the spectrum at the frequencies of `size` real rows (size // 2 + 1,), zero above the band."""
+        """Return the spectrum (size // 2 + 1,) at the frequencies of `size` rows, zero above the band."""
         angle = 2.0 * np.pi * np.arange(size // 2 + 1) / size
         return np.where(angle < self.top, self.coefficients @ _shapes(self.memories, angle), 0.0)
 
@@ -134,14 +134,14 @@ class _Band:
 
 
 def _shapes(memories: Array, angle: Array) -> Array:
-    """Return the spectra (shapes, frequencies) at frequencies in radians per row."""
+    """Return the spectra (shapes, frequencies) of which noise is composed; angle: frequencies, radians per row."""
     keep, turn = np.exp(-1.0 / memories)[:, None], np.cos(angle)[None]
     rise = 1.0 - turn
     return np.vstack([np.ones_like(rise), rise, rise ** 2, (1.0 - keep ** 2) / (1.0 - 2.0 * keep * turn + keep ** 2)])
 
 
 def _bin_edges(band: int) -> Ints:
-    """Return the first frequency of every bin and the end of the last one."""
+    """Return the index of the first frequency of every bin, and the end of the last bin."""
     octaves = np.log2(max(band / _SINGLE_FREQUENCIES, 1.0))
     wide = _SINGLE_FREQUENCIES * 2.0 ** (np.arange(octaves * _BINS_PER_OCTAVE) / _BINS_PER_OCTAVE)
     edges = distinct(np.concatenate([np.arange(0, _SINGLE_FREQUENCIES, 2), np.round(wide), [band]]).astype(np.int64))
@@ -176,13 +176,13 @@ def _fitted(bands: Sequence[_Band]) -> list[Array]:
 
 
 def have_common_noise(equations: Equations) -> bool:
-    """Return whether the noise of several equations has common sources: those of a robot with a free base."""
+    """Return whether the noise of different equations is correlated, which is so for a robot with a free base."""
     robot = getattr(noise_model(equations), "robot", None)
     return robot is not None and bool(robot.has_free_base)
 
 
 def residual_correlation(residual: Array, keep: Bools, absorbed: Sequence[Array | None]) -> Array:
-    """Return correlation coefficients (equations, equations) of residuals (m, equations).
+    """Return correlation coefficients (equations, equations) between the residuals (m, equations).
 
     absorbed: sum over t of P[t, t + k] (lags,) of each equation's part of the projection of the fit; the sum of their
     spectra is the weight of a frequency. Without it all frequencies count.
@@ -190,8 +190,8 @@ def residual_correlation(residual: Array, keep: Bools, absorbed: Sequence[Array 
     size = fast_length(2 * len(residual))
     found = rfft(np.where(keep, residual, 0.0), size, axis=0)
     weight = np.ones(len(found))
-    if all(one is not None for one in absorbed):
-        weight = np.maximum(spectrum(np.sum([one for one in absorbed if one is not None], axis=0), size), 0.0)
+    if all(sums is not None for sums in absorbed):
+        weight = np.maximum(spectrum(np.sum([sums for sums in absorbed if sums is not None], axis=0), size), 0.0)
     scaled = (found * np.sqrt(weight)[:, None]).view(float).reshape(len(found), residual.shape[1], 2)
     product = np.einsum("fic,fjc->ij", scaled, scaled)
     spread = np.sqrt(np.maximum(np.diag(product), 1e-300))

@@ -29,7 +29,7 @@ _PROBED_STATES = 4
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Windows of some rows, and the signals of the motion filtered by their kernels.
+    """Sliding windows of a filter over some rows, and the signals of the motion filtered by its kernels.
 
     Attributes:
         q: (samples, dof), positions as measured.
@@ -56,7 +56,7 @@ class Windows:
 
     @staticmethod
     def from_motion(q: Array, dq: Array, taps: ProductTaps, step: int, memory: Array | None = None) -> Windows:
-        """Return the windows of positions and velocities (samples, dof), the first one at the first sample."""
+        """Return the windows over positions and velocities (samples, dof), the first window at the first sample."""
         def through(weights: Array) -> Array:
             found = _through(q.T, weights.reshape(-1, weights.shape[-1]), step)  # (dof, rows, weights)
             return np.moveaxis(found, 0, 1).reshape(found.shape[1], found.shape[0], *weights.shape[:-1])
@@ -66,8 +66,7 @@ class Windows:
                        through(taps.accelerations), through(taps.velocities))
 
     def through(self, signals: Array, weights: Array) -> Array:
-        """Return signals (signals, samples) filtered by one kernel with weights (lags,), at all rows (signals, rows).
-        """
+        """Return signals (signals, samples) filtered by one kernel (lags,), at all rows (signals, rows)."""
         return _through(signals, weights[None], self.step)[..., 0]
 
     def coefficients(self, signals: Array) -> Array:
@@ -91,8 +90,7 @@ class ProductForm:
 
     @staticmethod
     def from_momentum(form: MomentumForm) -> ProductForm:
-        """Return the product form of a model; raise an error for a term with inertia whose torque is not quadratic in
-        the velocities."""
+        """Return the product form of a model; an inertial torque must be quadratic in the velocities."""
         q, dq = np.random.default_rng(0).normal(size=(2, _PROBED_STATES, form.model.dof))
         for part in form.parts:
             if not part.accelerating:
@@ -103,7 +101,7 @@ class ProductForm:
             if not np.allclose(twice - rest, 4.0 * (once - rest), rtol=0.0,
                                atol=TORQUE_AGREEMENT * max(float(np.abs(twice).max(initial=0.0)), 1e-300)):
                 raise ModelError("a term with inertia has torques that are not quadratic in the velocities, so it has "
-                                 "no form of products; use equations = 'kernel' (--set prepare.equations=kernel)",
+                                 "no product form; use equations = 'kernel' (--set prepare.equations=kernel)",
                                  code="no-product-form")
         return ProductForm(form.model.dof, form.parts)
 
@@ -130,7 +128,7 @@ class ProductForm:
         return out
 
     def _moving(self, part: TermShare, place: Ints, count: int, windows: Windows) -> Array:
-        """Return the entries (count, rows) of the inertial torques A(q) ddq + dq' B(q) dq."""
+        """Return the filtered regressor columns (count, rows) of the inertial torques A(q) ddq + dq' B(q) dq."""
         q, unit, still = windows.q, np.eye(self.dof), np.zeros_like(windows.q)
 
         def more(velocity: Array, acceleration: Array) -> Array:
@@ -155,7 +153,7 @@ class ProductForm:
 
 def _entries(part: TermShare, place: Ints, count: int, q: Array, dq: Array, ddq: Array,
              memory: Array | None = None) -> Array:
-    """Return the entries (count, samples) of a term's regressor."""
+    """Return the regressor columns (count, samples) of one term; place (dof, columns): row of each column, or -1."""
     out = np.zeros((count, len(q)))
     part.fill(np.ascontiguousarray(q), np.ascontiguousarray(dq), np.ascontiguousarray(ddq), place, out, memory)
     return out

@@ -1,8 +1,8 @@
-"""Compressed data of a model, which can be added, divided into blocks, and combined with known values."""
+"""Regression: logs compressed to triangular factors, which can be added, split by time, and given known values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from pathlib import Path
@@ -17,13 +17,13 @@ from dynid.files import write_whole
 from dynid.model import LinearModel
 from dynid.order_statistics import distinct
 from dynid.regression.base import BaseParameters
-from dynid.regression.factor import Factor, Stacked, add_factors, sum_factors, sums_without_each, triangular
-from dynid.regression.known import Known, Prior, check_known, known_parameters
+from dynid.regression.factor import Factor, Stacked, sum_factors, sums_without_each, triangular, weighted_rows
+from dynid.regression.known import Known, Prior, exact_and_uncertain, known_parameters
 
 
 @dataclass(frozen=True)
 class Span:
-    """An interval of one log: its source, start and stop (s), and the number of the log."""
+    """An interval of time of one log: name of the log, start and stop (s), and index of the log, from 0."""
 
     source: str
     start: float
@@ -36,18 +36,18 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Factors of each joint for one or several joined intervals of time."""
+    """A block of time: one or several intervals of the logs, and the triangular factor of each joint's rows in them."""
 
     spans: tuple[Span, ...]
     factors: tuple[Factor, ...]
 
     def __add__(self, other: Block) -> Block:
-        """Return the block with the data of both blocks; consecutive intervals of one log become one."""
+        """Return one block with the data of two blocks; adjacent intervals of one log are merged."""
         return Block(_joined_spans(self.spans, other.spans), sum_factors([self.factors, other.factors]))
 
     @property
     def rows(self) -> int:
-        """Number of equations of all joints."""
+        """Number of equations of all joints in this block of time."""
         return sum(factor.rows for factor in self.factors)
 
     def __str__(self) -> str:
@@ -56,14 +56,15 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """Compressed data on a model's base parameters. Regressions of the same model can be added.
+    """Least-squares equations of logs, compressed to triangular factors. Regressions of one model can be added.
 
     Attributes:
-        factors: one per joint.
-        blocks: factors of several intervals of time, in the order of the data; their sum is `factors`.
-        joints: names of the equations.
+        base: base parameters of the model, the unknowns of the equations.
+        factors: triangular factor of all data of each joint.
+        blocks: the same data divided into blocks of time, in the order of the logs.
+        joints: names of the joints, one per factor.
         sources: names of the logs.
-        prior: prior on base parameters with its standard deviation, or None.
+        prior: prior information on the base parameters, or None.
     """
 
     base: BaseParameters
@@ -76,16 +77,16 @@ class Regression:
     @staticmethod
     def from_blocks(base: BaseParameters, blocks: Sequence[Block], joints: tuple[str, ...],
                     sources: tuple[str, ...] = ()) -> Regression:
-        """Return the regression of some blocks, which are in temporal order."""
+        """Return the regression whose data are some blocks of time, in temporal order."""
         return Regression(base, sum_factors([block.factors for block in blocks]), tuple(blocks), joints, sources)
 
     def __add__(self, other: Regression) -> Regression:
-        """Return the regression of the data of both regressions; the blocks are concatenated."""
+        """Return one regression with the data of two regressions of the same model; their blocks are concatenated."""
         if self.base.expressions != other.base.expressions or self.joints != other.joints:
             raise ModelError("regressions of different models cannot be added; compress all logs with the same model",
                              code="different-models")
         if self.base.known != other.base.known or known_parameters(self.prior) != known_parameters(other.prior):
-            raise ModelError("these regressions have different known parameters; add them first, then use given()")
+            raise ModelError("regressions with different known values cannot be added; add first, then call `given`")
         first = 1 + max(span.log for block in self.blocks for span in block.spans)
         later = tuple(replace(block, spans=tuple(replace(span, log=span.log + first) for span in block.spans))
                       for block in other.blocks)
@@ -93,11 +94,11 @@ class Regression:
                        sources=tuple(dict.fromkeys(self.sources + other.sources)))
 
     def joined(self, most: int) -> Regression:
-        """Return the same data in at most `most` blocks: the smallest neighbours are joined first, within one log if
+        """Return the regression in at most `most` blocks; small neighbours are merged first, within logs if
         possible."""
         if most < 1:
             raise ModelError(f"a regression needs at least one block of time, got {most}")
-        if most == 1:  # its sum is already computed
+        if most == 1:  # the sum of all blocks is already computed
             spans = reduce(_joined_spans, (block.spans for block in self.blocks))
             return replace(self, blocks=(Block(spans, self.factors),))
         blocks = list(self.blocks)
@@ -125,16 +126,16 @@ class Regression:
 
     @property
     def rows(self) -> tuple[int, ...]:
-        """Number of equations of each joint."""
+        """Number of equations of each joint (dof,)."""
         return tuple(factor.rows for factor in self.factors)
 
     def stack(self, weights: Sequence[float] | Array | None = None, *, prior: bool = True) -> Stacked:
-        """Return all joints in one triangular factor, with joint j's equations multiplied by weights[j].
+        """Return the equations of all joints as one least-squares problem, those of joint j multiplied by weights[j].
 
-        `prior` adds the prior rows (see `prior_weight`) and the ridge penalty (see `ridge_penalty`).
+        prior: whether to add the prior rows (see `prior_weight`) and the ridge penalty (see `ridge_penalty`).
         """
         scale = np.ones(self.dof) if weights is None else np.asarray(weights, dtype=float)
-        tall = _weighted_rows(self.factors, scale, len(self.base))
+        tall = weighted_rows(self.factors, scale, len(self.base))
         more = self._penalty_rows(weights) if prior else []
         return Stacked.from_matrix(np.concatenate([tall, *more]) if more else tall, sum(self.rows))
 
@@ -143,20 +144,18 @@ class Regression:
 
         The joints of a block are stacked before blocks are added, which takes far fewer sums than `without_each`.
         """
-        if len(self.blocks) < 2:
-            raise ModelError("the regression has only one block of time, so no data remain without this block")
-        each = [triangular(_weighted_rows(block.factors, weights, len(self.base))) for block in self.blocks]
+        self._need_two_blocks()
+        each = [triangular(weighted_rows(block.factors, weights, len(self.base))) for block in self.blocks]
         found, rows = [], sum(self.rows)
         for r, block in zip(sums_without_each(each, triangular), self.blocks, strict=True):
             more = self._penalty_rows(weights, r)
-            whole = triangular(r, *more) if more else r
-            found.append(Stacked(whole[:-1, :-1], whole[:-1, -1], float(whole[-1, -1] ** 2), rows - block.rows))
+            found.append(Stacked.from_triangular(triangular(r, *more) if more else r, rows - block.rows))
         return found
 
     def _penalty_rows(self, weights: Sequence[float] | Array | None, stacked: Array | None = None) -> list[Array]:
-        """Return the rows (k, base + 1) of the ridge penalty and of the prior, if there are any.
+        """Return additional equations (k, base + 1) of the ridge penalty and of the prior, if there are any.
 
-        stacked: factor (base + 1, base + 1) of the equations, if they are not those of all data.
+        stacked: triangular factor (base + 1, base + 1) of the weighted equations. Default: that of all data.
         """
         pulled, rows = np.flatnonzero(self.base.ridge), []
         if len(pulled):
@@ -177,8 +176,8 @@ class Regression:
         return self.base.ridge * squares
 
     def prior_weight(self, weights: Sequence[float] | Array | None) -> float:
-        """Return the weight of prior rows, times their strength: one for weighted equations, otherwise the standard
-        deviation of the noise of all joints."""
+        """Return the factor on prior rows: their strength, times the noise standard deviation of all joints if the
+        equations are not weighted (weights=None)."""
         strength = 1.0 if self.prior is None else self.prior.strength
         if weights is not None:
             return strength
@@ -193,7 +192,7 @@ class Regression:
         return out
 
     def misfits(self, beta: Array) -> Array:
-        """Return the sum of squared residuals of each joint (dof,)."""
+        """Return the sum of squared residuals of each joint (dof,) for base values beta (base,)."""
         return np.array([factor.misfit(beta) for factor in self.factors])
 
     def relative_errors(self, beta: Array) -> Array:
@@ -208,21 +207,23 @@ class Regression:
 
     def without(self, block: int) -> Regression:
         """Return the regression without one block of time."""
-        kept = [one for k, one in enumerate(self.blocks) if k != block]
-        if not kept:
-            raise ModelError("the regression has only one block of time, so no data remain without this "
-                             "block", code="no-block-left")
-        return replace(self, factors=sum_factors([one.factors for one in kept]), blocks=tuple(kept))
+        self._need_two_blocks()
+        kept = self.blocks[:block] + self.blocks[block + 1:]
+        return replace(self, factors=sum_factors([other.factors for other in kept]), blocks=kept)
+
+    def _need_two_blocks(self) -> None:
+        if len(self.blocks) < 2:
+            raise ModelError("the regression has only one block of time, so no data remain without this block",
+                             code="no-block-left")
 
     def without_each(self) -> tuple[Regression, ...]:
-        """Return all data except one block, for each block in turn, with fewer sums than by `without`."""
-        if len(self.blocks) < 2:
-            raise ModelError("the regression has only one block of time, so no data remain without this block")
+        """Return the regression without one block of time, for each block in turn, with fewer sums than `without`."""
+        self._need_two_blocks()
         return self._without_each
 
     @cached_property
     def _without_each(self) -> tuple[Regression, ...]:
-        sums = sums_without_each([block.factors for block in self.blocks], add_factors)
+        sums = sums_without_each([block.factors for block in self.blocks], lambda *pair: sum_factors(pair))
         return tuple(replace(self, factors=factors, blocks=self.blocks[:k] + self.blocks[k + 1:])
                      for k, factors in enumerate(sums))
 
@@ -231,29 +232,29 @@ class Regression:
         return replace(self, factors=self.blocks[block].factors, blocks=(self.blocks[block],))
 
     def select(self, kept: ArrayLike) -> Regression:
-        """Return the same data on a model with only the base parameters of the indices `kept`."""
+        """Return the regression with only the base parameters of the indices `kept`."""
         kept = distinct(np.asarray(kept, dtype=np.int64))
         base = replace(self.base, independent=self.base.independent[kept], matrix=self.base.matrix[kept])
         prior = None if self.prior is None else replace(self.prior, matrix=self.prior.matrix[:, kept])
-        return replace(self, base=base, prior=prior, factors=tuple(factor.select(kept) for factor in self.factors),
-                       blocks=tuple(replace(block, factors=tuple(factor.select(kept) for factor in block.factors))
-                                    for block in self.blocks))
+        return self._on_other_base(base, lambda factor: factor.select(kept), prior)
 
     def given(self, known: Mapping[str, Known | float | tuple[float, float]]) -> Regression:
-        """Return the same data with known standard parameters: {"M3": 1.2, "Ia1": (0.1, 0.01)}.
+        """Return the regression with known standard parameters: {"M3": 1.2, "Ia1": (0.1, 0.01)}.
 
         A value alone is exact: the parameter is not estimated, its torque is subtracted, and base parameters are
         combinations of the others. A value with a standard deviation becomes a prior row if torques determine the
         parameter; consistent methods always use it.
         """
-        facts = check_known(self.base, known)
-        exact = {name: one.value for name, one in facts.items() if one.std == 0.0}
+        exact, uncertain = exact_and_uncertain(self.base, known)
         base, matrix, shift = self.base.given(exact)
-        blocks = tuple(replace(block, factors=tuple(factor.substituted(matrix, shift) for factor in block.factors))
-                       for block in self.blocks)
-        factors = tuple(factor.substituted(matrix, shift) for factor in self.factors)
-        doubtful = {name: one for name, one in facts.items() if one.std > 0.0}
-        return replace(self, base=base, factors=factors, blocks=blocks, prior=Prior.from_known(base, doubtful))
+        return self._on_other_base(base, lambda factor: factor.substituted(matrix, shift),
+                                   Prior.from_known(base, uncertain))
+
+    def _on_other_base(self, base: BaseParameters, change: Callable[[Factor], Factor],
+                       prior: Prior | None) -> Regression:
+        """Return the regression on other base parameters; change: function that converts each triangular factor."""
+        blocks = tuple(replace(block, factors=tuple(map(change, block.factors))) for block in self.blocks)
+        return replace(self, base=base, factors=tuple(map(change, self.factors)), blocks=blocks, prior=prior)
 
     def save(self, path: str | Path) -> None:
         """Write the regression to an .npz file atomically."""
@@ -269,7 +270,7 @@ class Regression:
                                   "sources": np.array(self.sources)}
         if self.prior is not None:
             arrays["prior_names"] = np.array(list(self.prior.known))
-            arrays["prior"] = np.array([(one.value, one.std) for one in self.prior.known.values()])
+            arrays["prior"] = np.array([(known.value, known.std) for known in self.prior.known.values()])
         each = [block.factors for block in self.blocks]
         arrays["rows"] = np.array([[factor.rows for factor in factors] for factors in each])
         arrays["power"] = np.array([[factor.power for factor in factors] for factors in each])
@@ -285,7 +286,7 @@ class Regression:
 
     @staticmethod
     def load(path: str | Path | bytes, model: LinearModel) -> Regression:
-        """Return the regression of an .npz file, or its bytes, for the model it was compressed with."""
+        """Read a regression from an .npz file, or from its bytes; model: model with which the data were compressed."""
         try:
             arrays = load_arrays(path)
         except (OSError, KeyError, ValueError, EOFError, IndexError):
@@ -294,7 +295,7 @@ class Regression:
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, Any], model: LinearModel, named: str | Path) -> Regression:
-        """Return the regression from the arrays of a saved file. named: the file's name in messages."""
+        """Return the regression from the arrays of a saved file. named: name of the file in error messages."""
         try:
             names, joints = tuple(map(str, arrays["names"])), tuple(map(str, arrays["joints"]))
             known = dict(zip(map(str, arrays["known_names"]), map(float, arrays["known_values"]), strict=True))
@@ -304,8 +305,8 @@ class Regression:
                 Factor(arrays[f"columns{j}"], arrays[f"r{j}"][k], int(rows[j]), float(arrays["power"][k, j]))
                 for j in range(len(joints)))) for k, rows in enumerate(arrays["rows"])]
             sources = tuple(map(str, arrays["sources"]))
-            doubtful = {str(name): Known(float(value), float(std)) for name, (value, std)
-                        in zip(arrays.get("prior_names", ()), arrays.get("prior", ()), strict=True)}
+            uncertain = {str(name): Known(float(value), float(std)) for name, (value, std)
+                         in zip(arrays.get("prior_names", ()), arrays.get("prior", ()), strict=True)}
         except (OSError, KeyError, ValueError, EOFError, IndexError, TypeError, OverflowError):
             raise RecordingError(f"{named} is not a saved regression; give a file that `Regression.save` "
                                  "wrote", code="no-saved-regression") from None
@@ -316,20 +317,7 @@ class Regression:
             factor.fits(len(base)) for block in blocks for factor in block.factors) and np.isfinite(base.matrix).all()
         if not fits or base.matrix.shape != (len(base), len(names)) or base.independent.max() >= len(names):
             raise RecordingError(f"{named} is not a saved regression: the shapes of its arrays do not match")
-        found = Regression.from_blocks(base, blocks, joints, sources)
-        return replace(found, prior=Prior.from_known(base, doubtful))
-
-
-def _weighted_rows(factors: Sequence[Factor], weights: Array, base: int) -> Array:
-    """Return the stacked triangular factors of all joints (rows, base + 1), multiplied by weights (dof,)."""
-    tall = np.zeros((sum(len(factor.r) for factor in factors), base + 1))
-    at = 0
-    for weight, factor in zip(weights, factors, strict=True):
-        rows = slice(at, at + len(factor.r))
-        tall[rows, factor.columns] = weight * factor.r[:, :-1]
-        tall[rows, base] = weight * factor.r[:, -1]
-        at = rows.stop
-    return tall
+        return replace(Regression.from_blocks(base, blocks, joints, sources), prior=Prior.from_known(base, uncertain))
 
 
 def _joined_spans(first: tuple[Span, ...], second: tuple[Span, ...]) -> tuple[Span, ...]:

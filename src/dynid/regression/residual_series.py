@@ -16,22 +16,20 @@ PIECE = 16384  # rows at once: longer than any correlation, small in memory
 
 
 def excerpt_pieces(equations: Equations, rows: int) -> list[Piece]:
-    """Return pieces of at most `PIECE` rows, within the intervals of `recording.excerpts` if there are more than
-    `rows` rows at full rate. Filters of these pieces also use the rows around their interval."""
+    """Return the samples of logs in pieces of at most `PIECE` samples. If there are more than `rows` samples at full
+    rate, only the intervals of `recording.excerpts` are included; filters also use the samples around an interval."""
     pieces, chosen = equations.pieces(unit=PIECE), stretches(equations.logs, rows)
     return pieces if chosen is None else pieces_within(pieces, chosen)
 
 
 def pieces_within(pieces: Sequence[Piece], chosen: Sequence[RowRanges]) -> list[Piece]:
-    """Return the rows of the pieces that are in the chosen row ranges of each log."""
+    """Return the parts of pieces that are inside the chosen row ranges of each log."""
     found = []
     for piece in pieces:
-        rows = piece.rows
-        for a, b in chosen[piece.log]:
-            first, last = (max(-(-(row - rows.start) // rows.step), 0) for row in (a, b))
-            if len(rows[first:last]):
-                found.append(replace(piece, rows=rows[first:last]))
-    return found
+        for bounds in chosen[piece.log]:
+            first, last = (max(-(-(row - piece.rows.start) // piece.rows.step), 0) for row in bounds)
+            found.append(replace(piece, rows=piece.rows[first:last]))
+    return [piece for piece in found if len(piece.rows)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +57,7 @@ class Residuals:
 
 def residuals(equations: Equations, beta: Array, *, threads: int | None = 1,
               seen: Callable[[Piece, Rows], None] | None = None) -> tuple[Residuals, ...]:
-    """Return measured and predicted torques of each log in the regression's rows; seen: called with each piece."""
+    """Return measured and predicted torques of each log at the regression's samples; seen: called by piece."""
     work = equations.pieces(unit=PIECE)
     return tuple(log_residuals(equations, k, [piece for piece in work if piece.log == k], beta, threads, seen)
                  for k in range(len(equations.logs)))
@@ -67,7 +65,7 @@ def residuals(equations: Equations, beta: Array, *, threads: int | None = 1,
 
 def log_residuals(equations: Equations, log: int, work: Sequence[Piece], beta: Array, threads: int | None = 1,
                   seen: Callable[[Piece, Rows], None] | None = None) -> Residuals:
-    """Return the residuals of one log in some of its pieces; seen: called with each piece and its rows."""
+    """Return measured and predicted torques of one log in some pieces; seen: called with a piece and its rows."""
     samples, count = equations.logs[log], len(equations.joints)
     ends = np.cumsum([len(piece.rows) for piece in work], dtype=np.int64)
     rows = int(ends[-1]) if len(ends) else 0
@@ -92,7 +90,7 @@ def log_residuals(equations: Equations, log: int, work: Sequence[Piece], beta: A
 
 
 def torque_sums(part: Residuals) -> Array:
-    """Return sums (dof, 6) of tau^2, tau, e^2, tau tau_hat, tau_hat^2 and the number of rows over the kept rows."""
+    """Return sums (dof, 6) of tau^2, tau, e^2, tau tau_hat, tau_hat^2 and 1 over the valid rows; e = tau - tau_hat."""
     found = np.zeros((part.keep.shape[1], 6))
     for start in range(0, len(part.t), PIECE):
         rows = slice(start, start + PIECE)

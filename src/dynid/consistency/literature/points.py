@@ -25,7 +25,7 @@ DEFAULT_HALF_EDGE = 0.5  # m: half the edge of the box of a link without a known
 
 
 def point_matrix(box: Box, count: int = 3) -> Array:
-    """Return the ten inertial parameters (10, count^3) of unit masses on a grid in the box: R of eq. 2.74."""
+    """Return inertial parameters (10, count^3) of unit masses on a grid of points in a box: R of Sousa, eq. 2.74."""
     axes = [np.linspace(low, high, count) for low, high in zip(box.low, box.high, strict=True)]
     places = np.array(np.meshgrid(*axes, indexing="ij")).reshape(3, -1).T
     homogeneous = np.column_stack([places, np.ones(len(places))])
@@ -33,7 +33,7 @@ def point_matrix(box: Box, count: int = 3) -> Array:
 
 
 def nominal_points(matrix: Array, numbers: Array) -> Array:
-    """Return non-negative point masses (points,), kg, whose inertial parameters are nearest to a body's ten.
+    """Return non-negative point masses (points,), kg, whose inertial parameters are nearest to given ones (10,).
 
     matrix (10, points): see `point_matrix`. Small and equal masses are chosen among many solutions: the prior p of eq.
     2.76.
@@ -93,7 +93,7 @@ def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked) ->
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step of the reduction: number of removed base parameters, misfit, distance from consistency, values."""
+    """One step of `reduction`: number of removed base parameters, misfit, distance from consistency, base values."""
 
     removed: int
     misfit: float
@@ -103,8 +103,8 @@ class Step:
 
 def reduction(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, every: int = 1,
               tolerance: float = TOLERANCE) -> list[Step]:
-    """Return least-squares models with fewer and fewer base parameters, the least certain removed first, until one is
-    consistent.
+    """Return least-squares models with fewer and fewer base parameters, until one is physically consistent. The
+    parameter with the largest relative standard error is removed first.
 
     every: number of removals between two tests of consistency.
     """
@@ -125,14 +125,14 @@ def reduction(consistency: Consistency, base: BaseParameters, stacked: Stacked, 
 
 def fit_reduced(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, every: int = 1,
                 tolerance: float = TOLERANCE) -> Fit:
-    """Return the first consistent model of the reduction, with full parameters."""
+    """Return the first physically consistent model of `reduction`, with all standard parameters."""
     steps = reduction(consistency, base, stacked, every=every, tolerance=tolerance)
     found = nearest(consistency, steps[-1].beta, base, tolerance=tolerance)
     return as_fit(consistency, base, stacked, found.theta, len(steps))
 
 
 def _least_squares(stacked: Stacked, kept: list[int], count: int) -> tuple[Array, Array]:
-    """Return least-squares values and standard errors (count,), with zeros for removed parameters."""
+    """Return least-squares values and standard errors (count,) of kept base parameters, zero for removed ones."""
     r = stacked.r[:, kept]
     solution, *_ = np.linalg.lstsq(r, stacked.rho, rcond=None)
     beta, deviation = np.zeros(count), np.zeros(count)
@@ -143,7 +143,7 @@ def _least_squares(stacked: Stacked, kept: list[int], count: int) -> tuple[Array
 
 
 def as_fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, theta: Array, iterations: int) -> Fit:
-    """Return full parameters as a `Fit` without active constraints, which the published methods do not report."""
+    """Return standard parameters theta as a `Fit`; published methods do not report active constraints."""
     beta = base.matrix @ theta
     return Fit(theta, beta, stacked.misfit(beta), stacked.rest, (), (), consistency.smallest_eigenvalue(theta), 0.0,
                iterations)

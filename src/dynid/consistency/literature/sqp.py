@@ -101,7 +101,7 @@ def _minors(p: Array) -> Array:
 
 
 def _minor_slopes(p: Array, basis: Array) -> Array:
-    """Return the derivatives (n, 10) of the leading minors by ten parameters: d det(P_k) = tr(adj(P_k) dP_k)."""
+    """Return derivatives (n, 10) of the leading minors by ten inertial parameters: d det(P_k) = tr(adj(P_k) dP_k)."""
     rows = []
     for k in range(1, len(p) + 1):
         u, s, v = np.linalg.svd(p[:k, :k])
@@ -113,6 +113,6 @@ def _minor_slopes(p: Array, basis: Array) -> Array:
 
 
 def _eigen_slopes(p: Array, basis: Array) -> Array:
-    """Return the derivatives (n, 10) of the eigenvalues by ten parameters: d lambda_i = v_i' dP v_i."""
+    """Return the derivatives (n, 10) of the eigenvalues by ten inertial parameters: d lambda_i = v_i' dP v_i."""
     _, vectors = np.linalg.eigh(p)
     return np.einsum("ai,kab,bi->ik", vectors, basis, vectors)

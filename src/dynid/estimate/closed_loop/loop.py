@@ -93,7 +93,7 @@ class Loop:
         found = np.max([joint_inertia(self.model, theta, log.reference.q) for log in self.logs], axis=0)
         if np.any(found <= 0):
             j = int(np.argmin(found))
-            raise NotPossibleError(f"joint {j + 1} has an inertia of {found[j]:.3g}, so it cannot be simulated",
+            raise NotPossibleError(f"joint {j + 1} has an inertia of {found[j]:.3g}, so the robot cannot be simulated",
                                    "use a pc- method, drop parameters that the motion does not excite, or start from "
                                    "better values", "inertia-not-positive")
         return found
@@ -110,7 +110,7 @@ class Loop:
 
     def _closest(self, theta: Array, adapted: Callable[[Array, ControlLaw], ControlLaw],
                  reference_of: Callable[[Log, ControlLaw], Reference]) -> SimulatedRun:
-        """Return the simulation that follows the log best, among those with the candidate control laws."""
+        """Return the simulation that follows the logged positions best, among those with the candidate control laws."""
         found: list[tuple[float, SimulatedRun]] = []
         failed: list[NotPossibleError] = []
         laws = self._laws(theta)
@@ -128,9 +128,8 @@ class Loop:
         return min(found, key=lambda one: one[0])[1]
 
     def _laws(self, theta: Array) -> tuple[LawOf, ...]:
-        """Return candidate control laws for theta: the robot's own, and a rescaled one if the inertia differs much. A
-        model close to the robot follows the log with the known gains; a model with a very different inertia may be
-        unstable with them. The law that follows the log best is used."""
+        """Return candidate control laws for theta: the robot's own, and a rescaled one if the inertia differs much,
+        since the known gains may then be unstable. The law that follows the log best is used."""
         if self.apparent_inertia is None:
             return (self.machine_law,)
         ratio = self.inertia(theta) / self.apparent_inertia
@@ -138,15 +137,14 @@ class Loop:
         return (self.machine_law,) if close else (self.machine_law, self.rescaled_law)
 
     def _stable_law(self, theta: Array, law: ControlLaw) -> ControlLaw:
-        """Return the law, or a computed-torque law with the assumed poles if joint loops would be unstable."""
+        """Return the control law, or a computed-torque law with the assumed poles if joint loops would be unstable."""
         model = robot_model(self.model)
         if self.assumed is None or model is None or self._holds(theta, law):
             return law
         return self.assumed.computed_torque(model, theta)
 
     def _holds(self, theta: Array, law: ControlLaw) -> bool:
-        """Return whether sampled velocity feedback is stable: eigenvalues of M^-1 kd times the sampling period must be
-        well below 2."""
+        """Return whether sampled velocity feedback is stable: eigenvalues of M^-1 kd times the period are below 1."""
         gains = law.gains(self.model.dof)
         if gains is None:
             return True
@@ -182,7 +180,7 @@ class Loop:
 
 
 def make_loop(problem: Problem, method: str, controller: Controller | None = None, step: float | None = None) -> Loop:
-    """Return the closed loop of a problem, with references of the logs or computed from measured positions."""
+    """Return the simulated closed loop of a problem, with logged references or ones computed from positions."""
     parts, dof = problem.data, problem.model.dof
     given = controller or problem.controller
     # Poles of an unknown controller are as fast as the sampling rate allows.
@@ -211,12 +209,12 @@ def _refuse_open_loop(gains: Law, method: str) -> None:
     for name, values in (("position", gains.kp), ("speed", gains.kd)):
         if not np.all(values > 0):
             raise ModelError(f"method '{method}' needs a controller with feedback of position and speed, but joint "
-                             f"{int(np.argmin(values)) + 1} has no {name}", "give its gains or the loop's poles",
+                             f"{int(np.argmin(values)) + 1} has no {name} gain", "give its gains or the loop's poles",
                              "no-feedback")
 
 
 def closed_loop_facts(loop: Loop, iterations: int, seconds_dropped: float) -> dict[str, Any]:
-    """Return the diagnostics of a closed-loop method: number of iterations and the simulated loop."""
+    """Return diagnostics of a closed-loop method: its number of iterations, and facts about the simulated loop."""
     return {"iterations": iterations, "converged": True, "notes": list(loop.notes),
             "transient_dropped": seconds_dropped,
             "reference": "positions" if any(log.from_positions for log in loop.logs) else "log"}
@@ -252,7 +250,7 @@ def apparent_inertia(gains: Law, logs: Sequence[Log]) -> Array:
 
 
 def _smallest(miss: partial[float], middle: float) -> float:
-    """Return the inertia near exp(middle) with the smallest error, found on a coarse and a fine logarithmic grid."""
+    """Return the inertia near exp(middle) with the smallest error `miss`, on a coarse and a fine logarithmic grid."""
     grid = middle + np.linspace(-np.log(_INERTIA_SEARCH_RATIO), np.log(_INERTIA_SEARCH_RATIO), _COARSE_GRID_POINTS)
     values = [miss(x) for x in grid]
     best = int(np.nanargmin(np.where(np.isfinite(values), values, np.inf)))
@@ -261,7 +259,7 @@ def _smallest(miss: partial[float], middle: float) -> float:
 
 
 def _miss(gains: Law, logs: Sequence[Log], joint: int, log_inertia: float) -> float:
-    """Return the squared distance between the joint's linear response and its measured positions, over all logs."""
+    """Return the squared error of a joint's linear response with a given inertia, against its measured positions."""
     total, kp, ki, kd = 0.0, gains.kp[joint], gains.ki[joint], gains.kd[joint]
     integral = [ki] if ki else []
     above, below = [kd * gains.follow[joint], kp, *integral], [np.exp(log_inertia), kd, kp, *integral]
@@ -287,7 +285,8 @@ class Log:
 
 def log_references(parts: Sequence[Samples], recordings: Sequence[Recording], law: ControlLaw
                    ) -> tuple[tuple[Log, ...], tuple[Note, ...]]:
-    """Return one log for each set of samples, and notes on computed references. recordings: as many, or none."""
+    """Return one `Log` for each set of samples, and notes on references that were computed from positions. recordings:
+    one per set of samples, or none."""
     logs, notes = [], []
     for k, part in enumerate(parts):
         recording = recordings[k] if recordings else None
@@ -306,11 +305,11 @@ def measured_motion(samples: Samples) -> Reference:
 
 
 def _covering(part: Samples, reference: Reference) -> Reference:
-    """Return the reference, and raise an error if it does not cover all samples."""
+    """Return the reference of a log; raise an error if it does not cover all samples."""
     more = _MAX_TICKS_OUTSIDE / reference.rate
     if reference.t[-1] < part.t[-1] - more or reference.t[0] > part.t[0] + more:
         raise ModelError(f"{part.source}: the reference runs from {reference.t[0]:.4g} s to {reference.t[-1]:.4g} s, "
-                         f"but the samples to {part.t[-1]:.4g} s", "give the whole reference or cut the log to it",
+                         f"but the samples end at {part.t[-1]:.4g} s", "give the whole reference or cut the log to it",
                          "reference-too-short")
     return reference
 
@@ -320,7 +319,7 @@ _UNCLEAR_SIGN_WIDTHS = 3.0  # widths of a smooth sign within which the sign is u
 
 
 def at_samples(samples: Samples, motion: Simulation) -> Samples:
-    """Return a simulated motion at the times of measured samples.
+    """Return a simulated motion, interpolated at the times of measured samples.
 
     Accelerations are central differences of the velocities, because the torque changes stepwise at each control tick.
     """

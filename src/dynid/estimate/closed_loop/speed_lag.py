@@ -22,7 +22,7 @@ MIN_TICKS_FOR_LAG = 200  # control periods; shorter logs do not determine a dela
 _FILTER_BORDER_TICKS = 50  # control periods at either end that are affected by the filter
 _CUTOFF_OF_NYQUIST = 0.04  # of half the rate: above it, second differences of positions are noise
 _MAX_SPEED_MISMATCH = 0.02  # share of the speed by which a law may differ from the logged torques
-_MAX_LAG_TICKS = 100.0  # ticks
+_MAX_LAG_TICKS = 100.0  # control periods; larger delays are not plausible
 _MIN_LAG_TICKS = 0.05  # control periods; smaller delays count as zero
 
 
@@ -41,8 +41,8 @@ def law_of_log(controller: Controller, recording: Recording) -> tuple[ControlLaw
 
 def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, Recording]]
                    ) -> tuple[ControlLaw, tuple[Note, ...]]:
-    """Return the law with the estimated velocity delay in sampling periods, and notes. A given delay is kept. No delay
-    is estimated for a law with integral action."""
+    """Return the control law with the velocity delay estimated from logs, in sampling periods, and notes. A given delay
+    is not changed. No delay is estimated for a law with integral action."""
     if law.speed_lag or np.any(gains.ki != 0.0) or any(len(reference) < MIN_TICKS_FOR_LAG for reference, _ in logs):
         return law, ()
     lags = [lag for reference, recording in logs for lag in joint_lags(gains, reference, recording)]
@@ -73,8 +73,8 @@ def joint_lags(gains: Law, reference: Reference, recording: Recording) -> list[f
 
 
 def _lag(v: Array, dq: Array, ddq: Array) -> float | None:
-    """Return the delay of a controller's velocity v, s, by the fit v = gain dq - delay ddq. It is None if the fit is
-    poor or the gain is not 1."""
+    """Return the delay (s) of the velocity v that a controller used, by the fit v = gain dq - delay ddq. It is None if
+    the fit is poor or the gain is not 1."""
     x = np.column_stack([dq, -ddq])
     (gain, lag), *_ = np.linalg.lstsq(x, v, rcond=None)
     miss = float(np.linalg.norm(v - x @ [gain, lag])) / max(float(np.linalg.norm(v)), 1e-300)

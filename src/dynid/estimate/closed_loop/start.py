@@ -21,7 +21,7 @@ from dynid.simulation import Controller, joint_inertia, simulate
 
 
 def first_run(problem: Problem, loop: Loop, start: str) -> SimulatedRun:
-    """Return the simulations with the initial model, from which the first iteration starts."""
+    """Return the simulated closed loops of the initial model, from which the first iteration starts."""
     if start == "regular":
         return run_unit_inertias(loop)
     if start == "regular-links":
@@ -73,7 +73,7 @@ def _run_with_poles(loop: Loop, model: LinearModel, theta: Array, inertia: Array
 
 
 def unit_links(robot: Robot) -> Array:
-    """Return ten parameters per body (10 bodies,): inertia 1 about a revolute joint, M = 1 for a prismatic one."""
+    """Return ten inertial parameters per body (10 bodies,): inertia 1 about a revolute joint, mass 1 if prismatic."""
     numbers = np.zeros((robot.dof, 10))
     for j, joint in enumerate(robot.joints):
         x, y, z = joint.after[2, :3]  # the joint's axis in the body's frame
@@ -92,7 +92,7 @@ def regular_parameters(model: LinearModel) -> Array | None:
 
 @dataclass(frozen=True)
 class UnitInertias:
-    """Model of uncoupled joints with unit inertia: the regular start of a model without a robot."""
+    """Model of uncoupled joints with unit inertia: the regular start for a model that has no robot."""
 
     dof: int
 
@@ -134,5 +134,5 @@ class LoopOptions:
     transient: float | None = field(default=None, kw_only=True)
 
     def dropped(self, settling: float) -> float:
-        """Return the time dropped at the start of each log, s, for a loop with this settling time, s."""
+        """Return the time (s) to drop at the start of each log, for a loop with the given settling time (s)."""
         return settling if self.transient is None else self.transient

@@ -1,4 +1,4 @@
-"""Scaled coordinates of links, and projection of batches of 4 x 4 matrices to positive definite ones.
+"""Scaled coordinates of links, and projection of batches of symmetric 4 x 4 matrices onto positive definite ones.
 
 LAPACK spends most of its time on call overhead for matrices of this size. Here a matrix that needs no change is
 recognised by its pivots, and the others are diagonalised by cyclic Jacobi rotations (Golub and Van Loan, s. 8.5).
@@ -46,7 +46,7 @@ class BodyScaling:
 
     @staticmethod
     def around(consistency: Consistency, theta: Array, other_scales: Array) -> BodyScaling:
-        """Return the coordinates around consistent parameters theta (parameters,).
+        """Return scaled coordinates around consistent parameters theta (parameters,).
 
         Args:
             consistency: the consistent set, of form "pseudo".
@@ -70,7 +70,7 @@ class BodyScaling:
         return BodyScaling(places, limited, matrix, inverse)
 
     def projected(self, x: Array) -> Array:
-        """Return the nearest consistent points (draws, parameters): negative eigenvalues and values are set to zero."""
+        """Return the consistent points nearest to x (draws, parameters): negative eigenvalues are set to zero."""
         found = x.copy()
         if len(self.places):
             links = np.ascontiguousarray(x[:, self.places]).reshape(-1, self.places.shape[1])
@@ -94,8 +94,7 @@ _OFF_DIAGONAL = 1e-30  # squared off-diagonal entries relative to the squared ma
 
 @njit(**INNER_BORROWING)
 def has_positive_pivots(a: Array, floor: float, work: Array) -> bool:
-    """Return whether the matrix a (4, 4) minus floor times the identity is positive definite. work (4, 4): work
-    space."""
+    """Return whether the matrix a (4, 4) minus floor times the identity is positive definite. work: (4, 4)."""
     for i in range(4):
         for j in range(i, 4):
             value = a[i, j]
@@ -154,7 +153,8 @@ def diagonalise(a: Array, v: Array) -> None:
 
 @njit(**BORROWING)
 def _clip_each(vectors: Array, floor: float, work: Array) -> None:
-    """Clip the eigenvalues of all matrices in place. work: (3, 4, 4), is overwritten."""
+    """Increase the eigenvalues of symmetric matrices to at least `floor`, in place. vectors (matrices, 10): see
+    `clip_eigenvalues`. work (3, 4, 4): work space."""
     a, v, pivots = work[0], work[1], work[2]
     root = math.sqrt(2.0)
     for m in range(vectors.shape[0]):

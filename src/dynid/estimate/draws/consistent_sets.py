@@ -37,7 +37,7 @@ _ROUND_STEPS = 10  # of the splitting after each matching of moments
 _MOMENT_ROUNDS = 14  # matchings of the moments; chosen on the Panda and LWR logs
 _ROUNDS_OF_POSTERIOR = 3  # first matchings, toward the posterior covariance, because draws have too little spread
 _LONG_ROUNDS = 2  # last matchings, with more steps after them
-_LONG_STEPS = 150  # steps of the splitting after these, needed for base values that are known to 1e-3 of a link
+_LONG_STEPS = 150  # steps after the last matchings, needed for base values that are known to 1e-3 of a link
 _FREE_SHARE = 0.9  # of the target variance: above it, consistency does not restrict a combination
 _MAX_INFLATION = 2.0  # of the target variance: unrestricted combinations get at most 1.4 times their standard errors
 _SLICE_STEPS = 12  # of elliptical slice sampling, from the middle of the prior
@@ -48,8 +48,7 @@ _MAX_STRETCH = 30.0  # of one direction in one matching of moments, for draws wi
 
 @dataclass(frozen=True, eq=False)
 class BaseMap:
-    """Linear map from scaled parameters x to whitened base values, rows @ x, which the posterior distributes as a
-    standard normal about `centre`.
+    """Linear map rows @ x from scaled parameters x to whitened base values, standard normal about `centre`.
 
     Attributes:
         rows: (combinations, parameters), W A in the coordinates of `BodyScaling`; those of known values last.
@@ -69,7 +68,7 @@ class BaseMap:
         return x - (x @ self.rows.T) @ self._right_inverse.T
 
     def onto(self, x: Array, targets: Array) -> Array:
-        """Return x (draws, parameters) changed least so that whitened values are `targets` (draws, combinations)."""
+        """Return the points nearest to x (draws, parameters) with whitened base values `targets` (draws, k)."""
         return x + (targets - x @ self.rows.T) @ self._right_inverse.T
 
     @cached_property
@@ -181,7 +180,7 @@ def with_matched_moments(scaling: BodyScaling, base: BaseMap, found: ConsistentD
 
 
 def _inflation(size: Array, weights: Array, before: float) -> float:
-    """Return the factor on the posterior variance with which the torques of the draws have the stated variance.
+    """Return the factor on the posterior variance with which torques of the draws have the posterior's variance.
 
     Args:
         size: (directions,), variances of the draws along principal directions, relative to the posterior's.
@@ -194,7 +193,7 @@ def _inflation(size: Array, weights: Array, before: float) -> float:
 
 
 def _with_base_kept(scaling: BodyScaling, base: BaseMap, x: Array, targets: Array) -> Array:
-    """Return the points, with exactly the target base values wherever the result is consistent."""
+    """Return points x (draws, parameters), moved to the target base values wherever the result is consistent."""
     exact = base.onto(x, targets)
     return np.where(scaling.is_consistent(exact)[:, None], exact, x)
 

@@ -98,7 +98,7 @@ class Draws:
         return tuple(lines)
 
     def torque_spread(self, regression: Regression) -> TorqueSpread:
-        """Return the spread of torques along the data of a regression, together with the spread by the covariance.
+        """Return the standard deviation of torques along a regression's data: over draws, and by the covariance.
 
         Raises:
             ModelError: if the regression is of other base parameters.
@@ -181,7 +181,7 @@ def _checked(estimate: Estimate, count: int, spread: float) -> tuple[Array, Arra
 
 def _coordinates(estimate: Estimate, theta: Array, covariance: Array, regression: Regression | None
                  ) -> tuple[BodyScaling, BaseMap, dict[str, float]]:
-    """Return scaled coordinates around the estimate, the whitened base map in them, and known values by name."""
+    """Return scaled coordinates around the estimate, their map to whitened base values, and known values by name."""
     base, items = estimate.base, estimate.base.parameters.items
     consistency = Consistency(base.parameters)
     if consistency.bodies and consistency.smallest_eigenvalue(theta) <= 0.0:
@@ -205,8 +205,7 @@ def _coordinates(estimate: Estimate, theta: Array, covariance: Array, regression
 
 def _torque_weight(estimate: Estimate, regression: Regression, factor: Array) -> Array:
     """Return weights W (identified, identified): for a covariance C of whitened base values, trace(W C) is the torque
-    variance relative to the stated one, averaged over joints. factor: (identified, identified), base values are factor
-    @ whitened."""
+    variance relative to the posterior's, averaged over joints. factor: base values = factor @ whitened ones."""
     total = np.zeros_like(factor)
     for joint in regression.factors:
         rows = np.zeros((len(joint.r), len(estimate.values)))
@@ -246,7 +245,7 @@ SPREAD_TOLERANCE = 0.1  # largest relative difference between the spread of draw
 
 @dataclass(frozen=True, eq=False)
 class TorqueSpread:
-    """Standard deviation of predicted torques over draws, root mean square along the data.
+    """Standard deviation of predicted torques over draws, as a root mean square along the data.
 
     Attributes:
         joints: names of the joints (dof,).
@@ -260,17 +259,17 @@ class TorqueSpread:
 
     @property
     def ratio(self) -> Array:
-        """Spread of the draws divided by the stated spread (dof,); one if nothing is stated."""
+        """Torque spread of the draws divided by that of the covariance (dof,); one if the latter is zero."""
         return np.where(self.stated > 0.0, self.drawn / np.where(self.stated > 0.0, self.stated, 1.0), 1.0)
 
     @property
     def matches(self) -> bool:
-        """Whether the ratio of every joint is within `SPREAD_TOLERANCE` of one."""
+        """Whether the torque spread of the draws agrees with the covariance within `SPREAD_TOLERANCE`."""
         return bool(np.all(np.abs(self.ratio - 1.0) <= SPREAD_TOLERANCE))
 
     @property
     def sentence(self) -> str:
-        """Sentence that compares the torque spread of the draws with the stated one."""
+        """Sentence that compares the torque spread of the draws with that of the covariance."""
         low, high = float(self.ratio.min()), float(self.ratio.max())
         text = f"The torques of the draws scatter by {low:.2f} to {high:.2f} times the stated standard error"
         if self.matches:
@@ -329,17 +328,15 @@ def draw_arrays(draws: Draws, motion: JointMotion | None = None) -> dict[str, An
 
 
 def save_draws(draws: Draws, path: str | Path, motion: JointMotion | None = None) -> None:
-    """Write draws as a table: .npz with all arrays of `draw_arrays`, or .csv with one row per draw and one column per
-    parameter.
+    """Write draws as a table: .npz with all arrays of `draw_arrays`, or .csv with one row of parameters per draw.
 
     Raises:
         DynidError: if the file has another suffix.
     """
     path = Path(path)
     if path.suffix not in TABLE_SUFFIXES:
-        raise DynidError(f"draws are written as .npz or .csv, not as '{path.name}'", "name a file that ends in .npz "
-                                                                                     "or .csv",
-                         code="unknown-table")
+        raise DynidError(f"draws are written as .npz or .csv, not as '{path.name}'",
+                         "name a file that ends in .npz or .csv", code="unknown-table")
     if path.suffix == ".npz":
         with write_whole(path, "wb") as file:
             np.savez_compressed(file, **draw_arrays(draws, motion))

@@ -1,4 +1,4 @@
-"""Equations [Z Y tau] of instruments Z and measured equations Y, tau with smoothed dry friction."""
+"""Equations [Z Y tau] for instrumental variables: instruments Z, measured regressor Y with smoothed dry friction."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from dynid.regression.equations import Layout, Piece, Rows, piece_entries
 
 
 def doubled_base(base: BaseParameters) -> BaseParameters:
-    """Return base parameters listed twice: for the columns of the instruments, then for those of the regressor."""
+    """Return the base parameters listed twice: for the columns of the instruments, and for those of the regressor."""
     return replace(base, independent=np.tile(base.independent, 2), matrix=np.vstack([base.matrix, base.matrix]))
 
 
 def instrumented_layout(plain: Layout) -> Layout:
-    """Return the layout of rows [Z_j Y_j tau_j] of each joint j."""
+    """Return the layout of equations [Z_j Y_j tau_j] of each joint j: instruments, regressor columns, torque."""
     return plain.with_columns([np.concatenate([own, len(plain.base) + own]) for own in plain.columns])
 
 
 def instrumented_entries(plain: Layout, instruments: Array, measured: Array) -> Array:
-    """Return rows (layout.rows, m) of `instrumented_layout` from the rows of the plain layout along both motions."""
+    """Return the rows (layout.rows, m) of `instrumented_layout`, from the regressors along both motions."""
     return np.vstack([part for j in range(len(plain.columns))
                       for part in (instruments[plain.joint(j)][:-1], measured[plain.joint(j)])])
 
 
 @dataclass(frozen=True, eq=False)
 class Instrumented(Derived):
-    """Measured equations preceded by the instruments Z: the regressor along noise-free motions.
+    """Measured equations with instruments Z, the regressor along noise-free motions, in front of their columns.
 
     motions: one per log, at the rows of its samples. tapers: factor on Z of each equation (samples, dof), between 0
     and 1. A row with zero Z has no influence.
@@ -59,8 +59,7 @@ class Instrumented(Derived):
         return Rows(self.layout, entries, np.ones_like(measured.keep), measured.known)
 
     def instruments(self, piece: Piece) -> Array:
-        """Return the instrument rows (rows of the measured layout, samples) of one piece, tapered, dry friction
-        smoothed. Ignore the rows of torques."""
+        """Return tapered instruments Z of a piece (layout.rows, samples), dry friction smoothed; torques are unused."""
         motion, taper, layout = self.motions[piece.log], self.tapers[piece.log], self.equations.layout
         window = hann(motion.rate)
         half = len(window) // 2
@@ -78,12 +77,12 @@ class Instrumented(Derived):
         return piece_entries(self.logs[piece.log], piece, full)
 
     def along_motion(self, piece: Piece) -> Array:
-        """Return the regressor along the motion (rows of the measured layout, m) of a piece."""
+        """Return the regressor columns (layout.rows, m) of a piece along its noise-free motion, without tapering."""
         motion = self.motions[piece.log]
         return piece_entries(self.logs[piece.log], piece, lambda rows: self.equations.layout.entries(motion, rows))
 
     def taper(self, piece: Piece) -> Array:
-        """Return the factor on the instruments of each row of a piece (m, dof), between 0 and 1."""
+        """Return the factor (m, dof), between 0 and 1, on the instruments of a piece."""
         return self.tapers[piece.log][piece.rows.start:piece.rows.stop:piece.rows.step]
 
 
@@ -159,8 +158,8 @@ def smoothed_velocity(samples: Samples) -> Array:
 
 
 def taper(samples: Samples, dropped: float) -> Array:
-    """Return weights (samples, dof): 1 in valid rows, decreasing smoothly to 0 at their ends, 0 in the first
-    `dropped` seconds. Gaps shorter than the window are ignored, since noise causes them."""
+    """Return weights (samples, dof) of instruments: 1 in valid samples, decreasing smoothly to 0 at their ends, and 0
+    in the first `dropped` seconds. Gaps shorter than the window are ignored, since noise causes them."""
     from scipy.ndimage import binary_closing
 
     size, out = len(hann(samples.rate)), np.zeros(samples.q.shape)
@@ -174,7 +173,7 @@ def taper(samples: Samples, dropped: float) -> Array:
 
 
 def soften(mask: Bools, samples: Samples, length: float = WINDOW) -> Array:
-    """Return a mask (samples, dof) whose ones decrease smoothly to zero at the ends of intervals, over a window (s)."""
+    """Return a mask (samples, dof) as weights that decrease smoothly to 0 at the ends of intervals, over `length` s."""
     from scipy.ndimage import binary_erosion
 
     window, out = hann(samples.rate, length), np.zeros(mask.shape)

@@ -37,7 +37,7 @@ LOW_RATE = 100.0  # Hz, at which residuals are evaluated
 _NEAR_ROWS = 11  # of the low rate, at least, over which the amplitude of residuals is taken
 # in correlation times: with so many independent residuals in a window
 _BLOCK_CORRELATION_LENGTHS = 11
-_NOISE_ITERATIONS = 6  # largest number of alternating estimates of both
+_NOISE_ITERATIONS = 6  # largest number of alternating estimates of amplitude and correlation time
 _MIN_AMPLITUDE_SHARE = 0.2  # of the standard deviation of all residuals: lower bound of their amplitude
 _LEAST_FREE = 0.1  # smallest share of the noise that remains after a fit, near a frequency
 
@@ -82,7 +82,7 @@ class Projected:
         return beta
 
     def stacked(self) -> Stacked:
-        """The criterion of instrumental variables as a least-squares problem on all base parameters."""
+        """Return the criterion of instrumental variables as a least-squares problem in all base parameters."""
         wide, rho = np.zeros((self.base, self.base)), np.zeros(self.base)
         wide[:len(self.kept), self.kept], rho[:len(self.kept)] = self.r, self.rho
         return Stacked(wide, rho, self.rest, self.rows)
@@ -94,8 +94,7 @@ class Projected:
 
 
 def project(regression: Regression, weights: Array, rows: int) -> Projected:
-    """Return the projection of compressed `Instrumented` equations, weighted by joint (dof,); rows: number of valid
-    equations.
+    """Return compressed `Instrumented` equations, weighted by joint (dof,), projected on their instruments.
 
     R of [Z Y tau] contains Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34).
     """
@@ -103,7 +102,7 @@ def project(regression: Regression, weights: Array, rows: int) -> Projected:
     b = len(base) // 2
     instruments = stacked.r[:b, :b]
     if not np.any(np.abs(instruments) > 0):
-        raise NotPossibleError("no equation remains after the start of the simulation is dropped",
+        raise NotPossibleError("no equation remains after the initial transient of the simulation is dropped",
                                "record longer or give a faster controller", "no-rows-left")
     kept = np.sort(reduce_columns(instruments, base.parameters, range(b), tolerance=_NOT_EXCITED).independent)
     k, chosen = len(kept), stacked.select(np.concatenate([kept, b + kept]))
@@ -113,9 +112,9 @@ def project(regression: Regression, weights: Array, rows: int) -> Projected:
     if singular[-1] < _LOST_RANK * singular[0]:
         ridged = [base.parameters.items[c].name for c in base.independent if base.parameters.items[c].ridge > 0]
         if ridged:
+            more = " and others" if len(ridged) > 4 else ""
             raise NotPossibleError("instrumental variables do not support a ridge penalty, but only a ridge penalty "
-                                   "determines "
-                                   f"{', '.join(ridged[:4])}{' and others' if len(ridged) > 4 else ''}",
+                                   f"determines {', '.join(ridged[:4])}{more}",
                                    "give a friction curve few widths, such as widths = [0.1], or use 'wls'",
                                    "instruments-without-ridge")
         raise NotPossibleError("the instruments have lost rank: the simulated motion differs from the measured one",
@@ -130,7 +129,7 @@ def _singular_values(r: Array) -> Array:
 
 
 def low_decimation(samples: Samples) -> Decimation | None:
-    """Return the decimation of samples to the rate of the residuals; None if they have it already."""
+    """Return the decimation of samples to the low rate of the residuals; None if they are not faster."""
     if samples.decimation is not None:
         return samples.decimation
     factor = int(samples.rate // LOW_RATE)
@@ -139,7 +138,7 @@ def low_decimation(samples: Samples) -> Decimation | None:
 
 @dataclass(frozen=True, eq=False)
 class LowRate:
-    """Equations at the low rate.
+    """Instruments and residuals of the equations at the low rate.
 
     Attributes:
         z: instruments of each joint (columns, rows).
@@ -147,7 +146,7 @@ class LowRate:
         kept: taper of each row (rows, dof).
         columns: indices of each joint's columns among the base parameters.
         scale: rows of the regression per row at the low rate.
-        deviation: standard deviation of the residuals (dof,).
+        residual_std: standard deviation of each joint's residuals (dof,).
         relative_error: relative error of the torques along the instruments, percent.
         unexplained: share of the torque that the measured equations do not explain.
     """
@@ -169,12 +168,12 @@ class LowRate:
 
 
 def at_low_rate(logs: Sequence[Samples]) -> tuple[Samples, ...]:
-    """Return the samples with a decimation to the low rate of the residuals."""
+    """Return the samples with a decimation to `LOW_RATE`, at which residuals are evaluated."""
     return tuple(replace(log, decimation=low_decimation(log)) for log in logs)
 
 
 def low_rate(equations: Instrumented, beta: Array, scale: float) -> LowRate:
-    """Return the equations of logs at the low rate (`at_low_rate`) with their residuals for base values beta (base,).
+    """Return instruments and residuals at the low rate (`at_low_rate`), for base values beta (base,).
 
     scale: rows of the regression per row at the low rate.
     """
@@ -203,15 +202,15 @@ def low_rate(equations: Instrumented, beta: Array, scale: float) -> LowRate:
 
 
 def low_rate_scale(logs: Sequence[Samples]) -> float:
-    """Return the number of rows of the regression per row at the low rate of the residuals (`LOW_RATE`)."""
+    """Return the number of equations of the regression per equation at the low rate (`LOW_RATE`)."""
     found = [low_decimation(log) for log in logs if log.decimation is None]
     return float(max((one.total for one in found if one is not None), default=1))
 
 
 def instrument_shift(equations: Instrumented, projected: Projected, unseen: Sequence[Array], beta: Array,
                      weights: Array) -> Array:
-    """Return the bias (base,) of base values beta (base,) with these joint weights (dof,); unseen: velocities
-    (samples, dof), one array per log, that the smoothed ones do not contain."""
+    """Return the bias (base,) of base values beta (base,) by fast motion, for joint weights (dof,). unseen: velocities
+    (samples, dof), one array per log, that smoothed velocities do not contain."""
     measured, layout = equations.equations, equations.equations.layout
     whole = [replace(steady, dq=steady.dq + more) for steady, more in zip(measured.steady, unseen, strict=True)]
     score = np.zeros(len(beta))
@@ -242,7 +241,7 @@ def spectral_covariance(projected: Projected, low: LowRate, weights: Array) -> A
 
 
 def spectral_freedom(projected: Projected, low: LowRate, weights: Array) -> float:
-    """Return the degrees of freedom of the covariance: the smallest over the joints of the residuals' spectrum.
+    """Return the degrees of freedom of the covariance: the smallest of the residual spectra of all joints.
 
     Every frequency of a periodogram has two degrees of freedom, of which the fit uses a part at the frequencies of the
     instruments.
@@ -259,7 +258,7 @@ def _instrument_spectra(low: LowRate, amplitude: Array) -> list[Spectra]:
 
 
 def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Array:
-    """Return the covariance S (base, base) of the instruments times the residuals, weighted, at the low rate."""
+    """Return the covariance S (base, base) of the weighted product of instruments and residuals, at the low rate."""
     rows, dof = low.residual.shape
     amplitude, kept = residual_amplitude(low), low.kept.T
     instruments, counted = _instrument_spectra(low, amplitude), multiplicity(rows)
@@ -290,13 +289,13 @@ def _score_covariance(projected: Projected, low: LowRate, weights: Array) -> Arr
 
 
 def _slow_noise(powers: Sequence[Array], taken: Sequence[Array], rows: int) -> list[Array]:
-    """Return the spectrum of slow noise of each joint (frequencies,), zero above its band; see `LowFrequencyNoise`."""
+    """Return the spectrum (frequencies,) of each joint's low-frequency noise, zero above its band."""
     return [one.spectrum(rows) for one in LowFrequencyNoise.from_periodograms(
         [(power, share, rows, rows) for power, share in zip(powers, taken, strict=True)])]
 
 
 def _extended(shape: Array) -> Array:
-    """Return a spectrum (frequencies,) continued above its band by its least value; ones if it is zero."""
+    """Return a spectrum (frequencies,) continued above its band by its smallest value; ones for a zero spectrum."""
     return np.where(shape > 0.0, shape, np.min(shape[shape > 0.0], initial=np.inf)) if shape.any() \
         else np.ones_like(shape)
 
@@ -310,8 +309,7 @@ def _beside_gaps(shape: Array, kept: Array) -> Array:
 
 
 def residual_amplitude(low: LowRate) -> Array:
-    """Return the local amplitude of the residuals of each joint (dof, rows), at least a fifth of their standard
-    deviation.
+    """Return the local amplitude (dof, rows) of each joint's residuals, at least a fifth of their standard deviation.
 
     It is averaged over many correlation times of the scaled residuals, because a shorter average would remove slow
     components. Amplitude and correlation time are determined iteratively, starting from short windows. Few correlation
@@ -346,7 +344,7 @@ def _amplitude(residual: Array, counts: Bools, rows: int) -> Array:
 
 
 def _free(taken: Array) -> Array:
-    """Return the share of the noise that remains in the residuals of a joint, near each frequency (frequencies,)."""
+    """Return the share (frequencies,) of a joint's noise that remains in its residuals, near each frequency."""
     return np.maximum(1.0 - _near(taken.astype(complex)).real, _LEAST_FREE)
 
 
@@ -366,7 +364,7 @@ def _leverage(instruments: Sequence[Spectra], columns: Sequence[Ints], weights: 
 
 
 def _near(spectrum: Spectra) -> Spectra:
-    """Return a spectrum (..., frequencies) averaged over neighbouring frequencies."""
+    """Return a spectrum (frequencies,) averaged over neighbouring frequencies."""
     half = _half_width(len(spectrum))
     mirrored = np.concatenate([spectrum[half:0:-1].conj(), spectrum, spectrum[-2:-2 - half:-1].conj()])
     return np.convolve(mirrored, np.full(2 * half + 1, 1.0 / (2 * half + 1)), mode="valid")

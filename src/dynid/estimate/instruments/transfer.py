@@ -18,13 +18,12 @@ from dynid.simulation import Reference
 
 
 def plain_references(logs: Sequence[Log]) -> list[Samples]:
-    """Return the references at the rows of the samples, as instruments for a loop that follows them closely (Ardiani,
-    s. 3.3.2, remark 2)."""
+    """Return the references at the times of the samples, as instruments (Ardiani, s. 3.3.2, remark 2)."""
     return [_at_samples(log, log.reference.q) for log in logs]
 
 
 def filtered_references(logs: Sequence[Log]) -> list[Samples]:
-    """Return the references filtered by H_j(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1) of each joint.
+    """Return the references filtered by the transfer function H_j(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1) of each joint.
 
     H_j is fitted to reference and position of the joint (Ardiani, eq. 3.5-3.8), as a continuous-time transfer function
     by the output-error method.
@@ -38,8 +37,7 @@ def filtered_references(logs: Sequence[Log]) -> list[Samples]:
 
 def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, free_start: bool = False) -> Array:
     """Return (a2, a1, b1), all positive, of one joint's transfer function H(s) = (b1 s + 1) / (a2 s^2 + a1 s + 1).
-    pairs: reference and position (ticks,) of each log at `rate` Hz. free_start: a log may begin in motion; otherwise it
-    begins at rest."""
+    pairs: reference and position (ticks,) of each log at `rate` Hz. free_start: whether a log may begin in motion."""
     from scipy.optimize import least_squares
 
     length = sum(len(x) for x, _ in pairs) / rate
@@ -70,14 +68,13 @@ def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, f
 
 
 def response(parameters: Array, x: Array, rate: float) -> Array:
-    """Return the response (ticks,) of the fitted loop to a reference that starts at rest."""
+    """Return the response (ticks,) of the fitted loop to a reference x (ticks,) that starts at rest."""
     a2, a1, b1 = parameters
     return loop_response([b1, 1.0], [a2, a1, 1.0], x, rate)
 
 
 def response_from(parameters: Array, x: Array, y: Array, rate: float) -> Array:
-    """Return the response (ticks,) of the fitted loop to a reference, from the initial state that fits positions y
-    (ticks,) best."""
+    """Return the response (ticks,) of the fitted loop to a reference x, from the initial state that fits y best."""
     from scipy.signal import lfilter
 
     a2, a1, b1 = parameters
@@ -93,7 +90,7 @@ def response_from(parameters: Array, x: Array, y: Array, rate: float) -> Array:
 
 
 def _at_samples(log: Log, q: Array) -> Samples:
-    """Return positions (ticks, dof) at the times of a log's reference as a motion at the rows of its samples."""
+    """Return positions (ticks, dof) at the times of a log's reference as a motion at the times of its samples."""
     motion = Reference.from_arrays(q, rate=log.reference.rate, start=log.reference.start)
     position, velocity, acceleration = (at_times(log.samples.t, motion.t, x) for x in (motion.q, motion.dq, motion.ddq))
     return replace(log.samples, q=position, dq=velocity, ddq=acceleration)

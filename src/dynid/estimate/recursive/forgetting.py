@@ -22,15 +22,15 @@ from dynid.regression import BaseParameters
 
 @dataclass(frozen=True)
 class Forgetting:
-    """Base class of the forms of forgetting. name: its name in options. scalar: whether all information decreases by
-    one known factor per sample. steady: whether the plan is the same for all samples."""
+    """Base class of the forms of forgetting in recursive least squares. name: its name in options. scalar: whether all
+    information decreases by one known factor per sample. steady: whether the plan is equal for all samples."""
 
     name: ClassVar[str]
     scalar: ClassVar[bool] = True
     steady: ClassVar[bool] = True
 
     def plan(self, base: BaseParameters, done: int, samples: int) -> tuple[int, Array]:
-        """Return the kernel's mode and factors for samples `done` to done + samples; default: no forgetting."""
+        """Return mode and factors of the kernel for samples `done` to done + samples; default: no forgetting."""
         return NONE, np.ones(samples)
 
 
@@ -195,8 +195,9 @@ class TowardsPrior(Forgetting):
 class Evidence(Forgetting):
     """Choice of the memory length, among `memories` (samples), with the largest predictive likelihood of recent data.
 
-    One factor is updated for each memory length. After every block its log likelihood under each is added, and earlier
-    blocks are forgotten over `recent` blocks. The longest memory that is not clearly worse than the best is used.
+    One triangular factor is updated for each memory length. After every block of samples, its log likelihood is added
+    to the score of each length, and earlier blocks are forgotten over `recent` blocks. The longest memory that is not
+    clearly worse than the best is used.
     """
 
     memories: tuple[float, ...] = (128.0, 512.0, 2048.0, 8192.0, math.inf)
@@ -240,7 +241,7 @@ def parse_forgetting(given: Forgetting | str | float | None) -> Forgetting:
                          code="bad-forgetting-factor") from None
     places = [one.name for one in fields(rule) if one.name not in ("factors", "memories")]
     if len(values) > len(places):
-        raise ModelError(f"forgetting '{name}' takes {', '.join(places) or 'no numbers'}, got '{numbers}'")
+        raise ModelError(f"forgetting '{name}' takes the numbers {', '.join(places) or '(none)'}, got '{numbers}'")
     if named and rule is not VectorForgetting:
         raise ModelError(f"forgetting '{name}' has one factor for all parameters, got '{numbers}'; factors of single "
                          "joints or parameters are 'vector:OTHERS,NAME=FACTOR,...'", code="single-forgetting-factor")
@@ -249,7 +250,7 @@ def parse_forgetting(given: Forgetting | str | float | None) -> Forgetting:
 
 
 def to_table(rule: Forgetting) -> dict[str, Any]:
-    """Return plain data from which `from_table` makes the same form of forgetting."""
+    """Return a form of forgetting as plain data, from which `from_table` restores it."""
     options = {one.name: getattr(rule, one.name) for one in fields(_FORGETTING_BY_NAME[rule.name])}
     return {"name": rule.name, **options}
 

@@ -103,8 +103,7 @@ def fade_direction(r: Array, x: Array, u: Array, factor: float) -> None:
 
 @njit(**INNER_BORROWING)
 def gained(r: Array, x: Array, w: Array, first: int) -> float:
-    """Return the information gain x P x' of a row x; infinite if the row excites a new direction. w (b,): work space.
-    """
+    """Return the information gain x P x' of a row x; infinite if it excites a new direction. w (b,): work space."""
     b, total = len(w), 0.0
     for k in range(first, b):
         w[k] = x[k]
@@ -122,8 +121,7 @@ def gained(r: Array, x: Array, w: Array, first: int) -> float:
 
 @njit(**INNER_BORROWING)
 def huber(x: Array, width: int, beta: Array, spread: Array, j: int, robust: float) -> float:
-    """Return the square root of Huber's weight of a row from its innovation, and update the innovation's standard
-    deviation."""
+    """Return the root of Huber's weight of a row from its innovation, and update the innovation's scale."""
     b = len(beta)
     error = x[width - 1]
     for k in range(b):
@@ -140,7 +138,7 @@ def huber(x: Array, width: int, beta: Array, spread: Array, j: int, robust: floa
 
 @njit(**INNER_BORROWING)
 def load(x: Array, entries: Array, t: int, columns: Ints, start: int, stop: int, scale: float) -> None:
-    """Copy a joint's row of sample t, times scale, to its columns in x (stride,)."""
+    """Copy the equation of a joint at sample t, times scale, to its columns in x (stride,)."""
     for k in range(len(x)):
         x[k] = 0.0
     given, places = entries[start:stop, t], columns[start:stop]
@@ -151,7 +149,7 @@ def load(x: Array, entries: Array, t: int, columns: Ints, start: int, stop: int,
 @njit(**INNER_BORROWING)
 def eliminate(r: Array, x: Array, owners: Ints, count: int, first: int, space: Array, which: Ints, ring: Array,
               tally: Array) -> float:
-    """Eliminate rows x[:count] of joints `owners` into r, and return the sum of their squared normalised innovations.
+    """Eliminate equations x[:count] of joints `owners` into the factor r; return the sum of their squared innovations.
 
     The innovations are stored in ring (dof,) and added to tally (3, dof).
     """

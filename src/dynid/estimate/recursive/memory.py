@@ -26,7 +26,7 @@ _EQUAL_SHARES = np.zeros(0)  # weights of samples without forgetting
 
 
 def factor_width(layout: Layout) -> int:
-    """Return the number of columns of a factor: those of the layout, every base parameter, and the torque."""
+    """Return the number of columns of a triangular factor: those of layout and base parameters, and the torque."""
     return 1 + max(int(own.max(initial=len(layout.base) - 1)) + 1 for own in layout.columns)
 
 
@@ -42,7 +42,7 @@ class _Stored(NamedTuple):
 
 
 class Memory:
-    """Blocks of a stream, compressed with forgetting.
+    """Data of a stream, compressed to blocks of time, with forgetting.
 
     Attributes:
         layout: layout of the rows.
@@ -117,14 +117,14 @@ class Memory:
         self.filled, self.begun = 0, self.log
 
     def fade_by_age(self, log: float) -> None:
-        """Change the weights of all data by exp(log) per later sample, replacing earlier forgetting."""
+        """Weight all data by exp(log * age), with the age in samples, in place of earlier forgetting."""
         self.settle()
         self.log = self.begun = 0.0
         self.blocks = [block._replace(log=-log * (self.done - block.stop)) for block in self.blocks]
-        self.weight = self.filled + sum((one.stop - one.start) * math.exp(-one.log) for one in self.blocks)
+        self.weight = self.filled + sum((block.stop - block.start) * math.exp(-block.log) for block in self.blocks)
 
     def flush(self) -> None:
-        """Store the rows of the current chunk as a block of time."""
+        """Store the equations of the current chunk as a block of time."""
         if self.filled:
             self.settle()
             block = _Stored(self.log, self.done - self.filled, self.done, (), self._squares())
@@ -145,13 +145,12 @@ class Memory:
             pass
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for copies, after completion of pending steps, which cannot be copied."""
+        """Return the state for copies, after all pending compression steps, which cannot be copied."""
         self.settle()
         return {**self.__dict__, "_steps": iter(())}
 
     def _store(self, block: _Stored, share: float, counts: Array) -> Iterator[None]:
-        """Store the full chunk as a block, and merge the two neighbours with the least information if there are too
-        many."""
+        """Store the full chunk as a block; if there are too many, merge the two neighbours with least information."""
         found: list[Factor] = []
         for j in range(len(self.layout.columns)):
             found.append(self._factor(self._full, j, share, counts))
@@ -179,27 +178,27 @@ class Memory:
         return Factor(columns, math.sqrt(share) * part, int(counts[0, j]), share * float(counts[1, j]))
 
     def _squares(self) -> Array:
-        """Return squared norms of the columns of the current rows, with forgetting."""
+        """Return the squared norm of each column over the current chunk, with forgetting."""
         found = np.bincount(self.columns, weights=self.squares, minlength=self.columns[-1] + 1)[:-1]
         return math.exp(self.log - self.begun) * np.asarray(found, dtype=float)
 
     def _least(self, squares: Array) -> int:
-        """Return the block that has the least information together with its successor."""
+        """Return the index of the block that has the least information together with its successor."""
         squares = np.exp([self.blocks[-1].log - block.log for block in self.blocks])[:, None] * squares
         total = squares.sum(axis=0)
         says = (squares / np.where(total > 0.0, total, 1.0)).sum(axis=1)
         return int(np.argmin(says[:-1] + says[1:]))
 
-    def _merged(self, one: Factor, two: Factor) -> Factor:
+    def _merged(self, first: Factor, second: Factor) -> Factor:
         """Return the triangular factor of the combined data of two factors."""
-        n = len(two.r)
+        n = len(second.r)
         both = np.zeros((2, n, stride(n)))
-        both[0, :, :n], both[1, :, :n] = two.r, one.r
+        both[0, :, :n], both[1, :, :n] = second.r, first.r
         merge(both[0], both[1], self._space, self._which)
-        return Factor(two.columns, both[0, :, :n].copy(), one.rows + two.rows, one.power + two.power)
+        return Factor(second.columns, both[0, :, :n].copy(), first.rows + second.rows, first.power + second.power)
 
     def regression(self, base: BaseParameters, joints: tuple[str, ...]) -> Regression:
-        """Return all blocks as a regression, with forgetting; its rows are the effective number."""
+        """Return all stored blocks as a regression, with forgetting; its number of rows is the effective one."""
         self.settle()
         blocks = list(self.blocks)
         if self.filled:
@@ -209,8 +208,8 @@ class Memory:
         if not blocks:
             empty = tuple(Factor(c, np.zeros((len(c) + 1, len(c) + 1)), 0, 0.0) for c in self.layout.columns)
             blocks = [_Stored(self.log, 0, 0, empty, np.zeros(0))]
-        faded = [Block((Span("stream", float(one.start), float(one.stop)),),
-                       tuple(_faded(f, self.log - one.log) for f in one.factors)) for one in blocks]
+        faded = [Block((Span("stream", float(block.start), float(block.stop)),),
+                       tuple(_faded(f, self.log - block.log) for f in block.factors)) for block in blocks]
         return Regression.from_blocks(base, faded, joints, ("stream",))
 
     # -- files -----------------------------------------------------------------------------------

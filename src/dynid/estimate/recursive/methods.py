@@ -1,4 +1,4 @@
-"""Recursive methods applied to logs: all rows are processed in the order of time."""
+"""Recursive identification methods, applied to logs: all samples are processed in the order of time."""
 
 from __future__ import annotations
 
@@ -121,9 +121,9 @@ def civ(problem: Problem, *, references: References = "reference", forgetting: f
 
 def _options(problem: Problem, forgetting: float | str | None, prior_std: float | None, start: Start,
              noise: float | str, robust: float) -> StreamOptions:
-    """Return options of a stream from those of a method; known values with a standard deviation are a prior."""
+    """Return the options of a stream from those of a method; known values with a standard deviation become a prior."""
     if prior_std is not None and not prior_std > 0.0:
-        raise ModelError(f"the standard deviation of a start must be above zero, got {prior_std}")
+        raise ModelError(f"prior_std, the initial standard deviation, must be above zero, got {prior_std}")
     b, known = len(problem.base), problem.regression.prior
     values = problem.base.reduce(problem.need_nominal("rls")) if start == "nominal" else np.zeros(b)
     parts = [] if known is None else [(known.matrix, known.values)]
@@ -135,7 +135,7 @@ def _options(problem: Problem, forgetting: float | str | None, prior_std: float 
 
 
 def _over_logs(problem: Problem, name: str, options: StreamOptions) -> Estimate:
-    """Return the estimate of a recursive method after the rows of all logs."""
+    """Return the estimate of a recursive method after all samples of all logs."""
     equations = problem.equations
     stream = Stream(problem.base, lambda base: equations.layout, equations.joints, name, options)
     whole: list[Rows] = []

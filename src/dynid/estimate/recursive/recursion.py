@@ -34,8 +34,7 @@ _MAX_SEGMENTS = 20  # stored segments between restarts
 
 @dataclass(frozen=True, eq=False)
 class RestartSegment:
-    """Data of a stream between two restarts: samples start..stop, their regression, and the estimate (base,) before the
-    first of these restarts."""
+    """Data of a stream between two restarts, samples start..stop, and the estimate (base,) before the first one."""
 
     start: int
     stop: int
@@ -44,7 +43,7 @@ class RestartSegment:
 
 
 class Recursion:
-    """Compressed stream and its current estimate beta (base,).
+    """Recursive least squares: the compressed data of a stream, and the current estimate beta (base,).
 
     Attributes:
         layout: layout of the rows.
@@ -146,7 +145,7 @@ class Recursion:
         self.norms *= vector ** 2
 
     def _until_next_look(self) -> int:
-        """Return the number of samples until the next operation between two calls of the kernel."""
+        """Return the number of samples until the next operation that is done between two calls of the kernel."""
         count = RING
         if self.watcher is not None:
             count = self.watcher.every - self.done % self.watcher.every
@@ -157,15 +156,12 @@ class Recursion:
         return times >= 1.0 and math.log2(times).is_integer()
 
     def _factors(self, at: int, count: int, m: int) -> tuple[int, Array]:
-        """Return the mode of the kernel and the forgetting factors for samples at..at + count of m samples."""
+        """Return mode and forgetting factors of the kernel, for samples at..at + count of m samples."""
         mode, one = self._plan
-        if mode == kernels.VECTOR and self.instrumented:  # forgetting is applied between samples
+        # With instruments, forgetting is applied between samples; the first sample uses the whole prior (eq. 4.12).
+        if mode == kernels.VECTOR and (self.instrumented or self.done == 0):
             return kernels.NONE, np.ones(m)
-        if mode == kernels.VECTOR and self.done == 0:  # eq. 4.12: the first sample uses the whole prior
-            return kernels.NONE, np.ones(m)
-        if mode in (kernels.VECTOR, kernels.VARIABLE):
-            return mode, one
-        if m == 1 and self.forgetting.steady and not self.resting:
+        if mode in (kernels.VECTOR, kernels.VARIABLE) or (m == 1 and self.forgetting.steady and not self.resting):
             return mode, one
         factors = np.ones(m)
         if not self.resting:
@@ -174,8 +170,7 @@ class Recursion:
 
     # -- operations of watchers ------------------------------------------------------------------------
     def add_rows(self, matrix: Array, values: Array) -> None:
-        """Add rows matrix (k, base) beta = values (k,), each with a standard deviation of one; with instruments they
-        are their own instruments."""
+        """Add prior equations matrix (k, base) beta = values (k,) of unit standard deviation to the factor."""
         front = matrix if self.instrumented else np.zeros((len(matrix), 0))
         self.r[:] = triangular(np.vstack([self.r, np.column_stack([front, matrix, values])]))
         self.norms += np.sum(matrix ** 2, axis=0)
@@ -191,14 +186,14 @@ class Recursion:
         self.add_rows(prior.matrix, prior.values)
 
     def take(self, r: Array) -> None:
-        """Replace the triangular factor of the current estimate."""
+        """Replace the triangular factor of the recursion by r, and update the estimate."""
         b = len(self.beta)
         self.r[:] = r
         self.norms = np.sum(self.r[:, :b] ** 2, axis=0)
         self.solve()
 
     def solve(self) -> None:
-        """Compute the current estimate from the triangular factor of all data."""
+        """Compute the current estimate from the triangular factor."""
         b = len(self.beta)
         if not self.instrumented:
             solve(self.padded, self.norms, self.beta, b)
@@ -234,18 +229,15 @@ class Recursion:
 
         The prior is included with its forgetting.
         """
-        stacked = found.stack(self.scale, prior=False)
-        b = len(self.beta)
-        tall = np.zeros((b + 1, b + 1))
-        tall[:b, :b], tall[:b, b], tall[b, b] = stacked.r, stacked.rho, math.sqrt(stacked.rest)
+        data = found.stack(self.scale, prior=False).matrix
         if self.prior is None:
-            return tall
+            return data
         share = math.exp(0.5 * self.memory.log)
-        return triangular(np.vstack([tall, share * np.column_stack([self.prior.matrix, self.prior.values])]))
+        return triangular(data, share * np.column_stack([self.prior.matrix, self.prior.values]))
 
     # -- results ----------------------------------------------------------------------------
     def regression(self) -> Regression:
-        """Return the stored blocks as a regression, joint by joint, with the faded prior."""
+        """Return the stored blocks as a regression, with a prior that is reduced by forgetting."""
         found = self.memory.regression(self.layout.base, self.joints)
         if self.prior is None:
             return found
@@ -260,8 +252,8 @@ class Recursion:
         return [*self.stretches, RestartSegment(self.restarts[-1], self.done, self.before, fold)]
 
     def live(self) -> Stacked:
-        """Return the current factor as a least-squares problem with ridge penalties (`Regression.ridge_penalty`). With
-        instruments, it is the problem of the torques on the instruments."""
+        """Return the current triangular factor as a least-squares problem with ridge penalties. With instruments, the
+        problem is that of the torques on the instruments."""
         b, ridge = len(self.beta), self.layout.base.ridge * self.norms
         rows = round(self.memory.weight) * len(self.layout.columns)
         own = self.r[:, [*range(b), -1]]

@@ -59,14 +59,14 @@ def recursive_estimate(recursion: Recursion, method: str) -> Estimate:
 
 
 def stream_facts(recursion: Recursion) -> dict[str, Any]:
-    """Return diagnostics of a stream: length, effective samples, forgetting and restarts."""
+    """Return diagnostics of a stream: number of samples, effective number, kind of forgetting, and restarts."""
     return {"samples": recursion.done, "effective_samples": recursion.memory.weight,
             "forgetting": recursion.forgetting.name, "restarts": list(recursion.restarts)}
 
 
 def stream_noise(recursion: Recursion, regression: Regression, solution: Solution) -> ScoreNoise:
-    """Return the noise of the estimate: from blocks of time if all information fades equally, otherwise from the
-    low-frequency power of the innovations."""
+    """Return the noise of a recursive estimate: from blocks of time if all information fades equally, otherwise from
+    the low-frequency power of the innovations."""
     blocks = sum(block.rows > 0 for block in regression.blocks)
     if recursion.forgetting.scalar and blocks >= FEWEST_MODERATED_BLOCKS:
         found = block_noise(regression, solution, recursion.scale)
@@ -112,7 +112,7 @@ def moderated(naive: Array, variances: Array, parameter_freedoms: Array, identif
 
 
 def with_variances(naive: Array, variances: Array, identified: Bools) -> Array:
-    """Return a covariance (base, base) with the correlations of the naive one and these variances (base,).
+    """Return a covariance (base, base) with the correlations of `naive` and the given variances (base,).
 
     The covariance from thirty blocks lacks full rank and would be overconfident as a prior.
     """
@@ -127,7 +127,7 @@ IDENTIFIED, NOT_EXCITED, DEPENDENT = 1, 0, -1  # s_i of Lomakin and Deutscher
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """Parameter status of the modified recursive least squares.
+    """Status of each base parameter in modified recursive least squares (method `mrls`).
 
     Attributes:
         values: values of the base parameters (base,).
@@ -143,8 +143,8 @@ class Assessment:
 
 
 def judge(stacked: Stacked, initial: Array, threshold: Array, box: tuple[Array, Array] | None = None) -> Assessment:
-    """Return the least-squares solution in parameters whose independent squared norm exceeds `threshold` (base,), with
-    the others at `initial` (base,). box: lower and upper limits (base,) of all values, or None."""
+    """Return the least-squares solution in those parameters whose independent squared column norm exceeds `threshold`
+    (base,), with the others at `initial` (base,). box: lower and upper limits (base,) of all values, or None."""
     b = len(initial)
     work, norms = stacked.r.copy(), np.sum(stacked.r ** 2, axis=0)
     status, added, kept = np.zeros(b, dtype=np.int64), np.zeros(b), []
@@ -205,15 +205,12 @@ def standard_limits(model: LinearModel, given: Limits) -> dict[str, tuple[float,
 
 
 def base_limits(base: BaseParameters, limits: Mapping[str, tuple[float, float]]) -> tuple[Array, Array]:
-    """Return lower and upper limits (base,) of base parameters from those of standard ones by interval arithmetic
-    (Lomakin and Deutscher, s. VI); infinite if a standard parameter has none."""
-    low, high = np.full((2, len(base.parameters)), np.inf)
-    low = -low
+    """Return lower and upper limits (base,) of base parameters from limits of standard parameters, by interval
+    arithmetic (Lomakin and Deutscher, s. VI); infinite if a standard parameter has none."""
+    low, high = np.full((2, len(base.parameters)), np.inf) * [[-1.0], [1.0]]
     for name, (lower, upper) in limits.items():
         if not lower <= upper:
             raise ModelError(f"the lower limit of '{name}' is above its upper limit: {lower} and {upper}")
         low[base.parameters.index(name)], high[base.parameters.index(name)] = lower, upper
-    used = base.matrix != 0.0
-    ends = np.where(used, base.matrix * np.where(used, low, 0.0), 0.0), np.where(used, base.matrix * np.where(
-        used, high, 0.0), 0.0)
+    ends = [base.matrix * np.where(base.matrix != 0.0, limit, 0.0) for limit in (low, high)]
     return np.minimum(*ends).sum(axis=1), np.maximum(*ends).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Elimination of several rows at a time into triangular factors by plane rotations.
+"""Elimination of several equations at a time into triangular factors by plane rotations.
 
 Rotations of different rows at one column are independent, so their roots and divisions are computed together; the
 result equals that of one row after the other. Factors and rows are padded to vectors of LANES numbers, which is
@@ -23,7 +23,7 @@ SUMMING = {**BORROWING, "fastmath": {"contract", "nsz", "arcp", "reassoc"}}
 
 
 def stride(width: int) -> int:
-    """Return the number of entries in a row of a padded factor."""
+    """Return the padded length of a row of a triangular factor with `width` columns."""
     return -(-width // LANES) * LANES
 
 
@@ -147,8 +147,7 @@ def rotate_each(factor: Array, x: Array, starts: Ints, low: int, high: int, spac
 @njit(**BORROWING)
 def fold_rows(factor: Array, squares: Array, counts: Array, x: Array, space: Array, which: Ints, entries: Array,
               keep: Bools, starts: Ints, start: int, stop: int, shares: Array) -> None:
-    """Add every valid row of samples start..stop to its joint's own factor, rows starts[j] to starts[j + 1] of
-    `factor`.
+    """Add every valid equation of samples start..stop to its joint's factor, rows starts[j] to starts[j + 1].
 
     entries (rows, m), keep and starts as in `kernels.update`. shares: factor on each sample (m,), empty for one.
     squares (rows,): sums of squared entries. counts (2, dof): rows, and squared torques.
@@ -178,7 +177,7 @@ def fold_rows(factor: Array, squares: Array, counts: Array, x: Array, space: Arr
 
 @njit(**BORROWING)
 def merge(r: Array, other: Array, space: Array, which: Ints) -> None:
-    """Add another factor (width, stride), which is overwritten, to r (width, stride)."""
+    """Add the triangular factor `other` (width, stride), which is overwritten, to the factor r (width, stride)."""
     width = len(r)
     for first in range(0, width, GROUP):
         count = min(GROUP, width - first)

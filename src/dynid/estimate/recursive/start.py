@@ -13,7 +13,7 @@ from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.model.parameters import Parameters
 from dynid.regression import BaseParameters
-from dynid.regression.known import Prior, check_known
+from dynid.regression.known import Prior, given_known
 
 # An earlier estimate; standard parameters by name, each with value and standard deviation; or values and standard
 # deviations of the base parameters, one number or one each.
@@ -24,14 +24,12 @@ PriorLike = Prior | Estimate | Mapping[str, Any] | tuple[ArrayLike, ArrayLike]
 def base_given(base: BaseParameters, prior: PriorLike | None) -> tuple[BaseParameters, Prior | None]:
     """Return the base parameters without exactly known ones, and the prior as additional rows of least squares."""
     if isinstance(prior, Mapping):
-        facts = check_known(base, prior)
-        base, *_ = base.given({name: one.value for name, one in facts.items() if one.std == 0.0})
-        return base, Prior.from_known(base, {name: one for name, one in facts.items() if one.std > 0.0})
+        return given_known(base, prior)
     return base, prior_rows(base, prior)
 
 
 def prior_rows(base: BaseParameters, prior: PriorLike | None) -> Prior | None:
-    """Return a prior as rows in units of their standard deviation, or None."""
+    """Return a prior as equations of base parameters, each with a standard deviation of one, or None."""
     if prior is None:
         return None
     if isinstance(prior, Prior):
@@ -51,7 +49,7 @@ def prior_rows(base: BaseParameters, prior: PriorLike | None) -> Prior | None:
 
 
 def from_covariance(values: Array, covariance: Array, identified: Any) -> Prior:
-    """Return prior rows of identified values (base,) with a covariance (base, base)."""
+    """Return the prior of identified values (base,) with a covariance (base, base)."""
     places = np.flatnonzero(identified & (np.diag(covariance) > 0.0))
     part = covariance[np.ix_(places, places)]
     scale = np.sqrt(np.diag(part))
@@ -62,7 +60,7 @@ def from_covariance(values: Array, covariance: Array, identified: Any) -> Prior:
 
 
 def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = FILE_SHARE) -> Prior:
-    """Return a prior on base parameters from the robot file, without those that involve a missing value.
+    """Return a prior on base parameters from nominal values; those that involve a missing value are excluded.
 
     Each value has an independent standard deviation of `share` of its scale: the value itself for a mass or joint
     parameter, the body's largest moment for an inertia or first moment.
@@ -70,8 +68,8 @@ def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = F
     if parameters.names != base.parameters.names:
         raise ModelError("the robot of the prior and the observed robot have different parameters; give a prior of "
                          "the same robot and terms")
-    sizes = np.array([np.inf if one.nominal is None else abs(one.nominal) for one in parameters])
-    values = np.array([0.0 if one.nominal is None else one.nominal for one in parameters])
+    sizes = np.array([np.inf if item.nominal is None else abs(item.nominal) for item in parameters])
+    values = np.array([0.0 if item.nominal is None else item.nominal for item in parameters])
     for body in parameters.bodies.values():
         for part in (body[:6], body[6:9]):
             sizes[part] = sizes[part].max()
@@ -85,7 +83,7 @@ def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = F
 
 
 def _from_std(base: BaseParameters, given: Any) -> Prior:
-    """Return prior rows from values and standard deviations, one number or one per base parameter."""
+    """Return the prior of values with standard deviations, one number or one per base parameter."""
     if not (isinstance(given, tuple | list) and len(given) == 2):
         raise ModelError("a prior must be an estimate, standard parameters by name, or (values, standard deviations) "
                          f"of the base parameters, got {type(given).__name__}")
@@ -102,8 +100,8 @@ def _from_std(base: BaseParameters, given: Any) -> Prior:
 
 
 def initial_noise(noise: ArrayLike | str, prior: PriorLike | None, dof: int) -> Array:
-    """Return the initial standard deviation of each joint's torque noise (dof,). It is the given one. If it is to be
-    estimated, it is that of a prior estimate's residuals, or one."""
+    """Return the initial standard deviation of each joint's torque noise (dof,): the given one, or, for "learn", that
+    of a prior estimate's residuals, or one."""
     if isinstance(noise, str):
         if noise != "learn":
             raise ModelError(f"noise must be a number, one for each joint, or 'learn', got '{noise}'")

@@ -1,4 +1,4 @@
-"""Recursive methods by name, each of which estimates base parameters from a stream of rows.
+"""Recursive methods by name, each of which estimates base parameters from a stream of samples.
 
 riv (Ardiani, eq. 3.1) and civ (eq. 4.7-4.9) use the same sums Z'Y and Z'tau of rows [Z Y tau]. P of their equations
 is not the covariance of the estimate; that is G Z' C Z G' with G = (Z'Y)^-1 and the covariance C of the noise.
@@ -36,7 +36,7 @@ _FIRST_STD = 10.0  # default initial standard deviation (Ardiani, s. 3.3.6.2: 10
 
 @dataclass(frozen=True, eq=False)
 class StreamOptions:
-    """Options of a stream.
+    """Options of a recursive method on a stream of samples.
 
     Attributes:
         prior: prior information, see `PriorLike`.
@@ -58,7 +58,7 @@ class StreamOptions:
 
 
 class Stream:
-    """Rows of a stream under one method: `add` rows, and query `values` or an `estimate` at any time."""
+    """A recursive method on a stream of samples: `add` samples, and query `values` or an `estimate` at any time."""
 
     def __init__(self, base: BaseParameters, layout_of: Any, joints: tuple[str, ...], method: str,
                  options: StreamOptions) -> None:
@@ -98,7 +98,7 @@ class Stream:
         return np.asarray(np.linalg.lstsq(self.prior.matrix, self.prior.values, rcond=1e-12)[0], dtype=float)
 
     def add(self, entries: Array, keep: Bools, instruments: Array | None = None, history: Array | None = None) -> None:
-        """Add rows (layout.rows, m) with their mask (m, dof), and those along the instruments' motion.
+        """Add equations (layout.rows, m), their mask (m, dof), and for instruments the regressor of another motion.
 
         history (m, base): receives the estimate after each sample; for s-rls, that after the whole block.
         """
@@ -117,7 +117,7 @@ class Stream:
             self.recursion.add(entries, keep, history)
 
     def assessment(self) -> result.Assessment:
-        """Return which parameters the method `mrls` identifies, and which keep their initial values."""
+        """Return which parameters method `mrls` identifies, and which keep their initial values."""
         stacked = self.recursion.live()
         return result.judge(stacked, self.initial, result.default_threshold(stacked, self.options.wanted), self._box)
 
@@ -150,11 +150,8 @@ class Stream:
 
     def _with_values(self, found: Estimate, values: Array) -> Estimate:
         """Return the estimate with other values and the diagnostics of their fit."""
-        regression = self.recursion.regression()
-        rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
-        facts = {"relative_error": regression.relative_error(values),
-                 "relative_error_per_joint": regression.relative_errors(values).tolist(),
-                 "residual_std_per_joint": np.sqrt(regression.misfits(values) / rows).tolist()}
+        fit = Diagnostics.from_fit(self.recursion.regression(), values, rank=found.diagnostics.rank)
+        facts = {name: fit[name] for name in ("relative_error", "relative_error_per_joint", "residual_std_per_joint")}
         return replace(found, values=values, diagnostics=found.diagnostics.with_facts(facts))
 
     def _of_kept(self) -> Estimate:
@@ -192,8 +189,7 @@ def owners(base: BaseParameters) -> Ints:
 
 
 def add_in_turn(recursion: Recursion, entries: Array, keep: Bools) -> Array:
-    """Add a block of samples by S-IDIM-RLS: all samples of the last joint first, then those of the previous joint, and
-    so on.
+    """Add a block of samples by S-IDIM-RLS: all samples of the last joint, then those of the joint before it.
 
     Args:
         recursion: Without forgetting. Its joint weights, if they are to be estimated, are those of the first block, if
@@ -293,7 +289,8 @@ def _without_instruments(factor: Factor, b: int) -> Factor:
 
 
 def _score_covariance(doubled: Regression, recursion: Recursion, beta: Array, gain: Array) -> tuple[Array, Any, float]:
-    """Return the score covariance Z' C Z (base, base) by a jackknife over blocks, or for independent rows."""
+    """Return the covariance Z' C Z (base, base) of the score by a jackknife over blocks, or for independent rows; also
+    its type and its degrees of freedom."""
     b, blocks = len(beta), [block for block in doubled.blocks if block.rows]
     enough = len(blocks) >= FEWEST_BLOCKS
     score_covariance = np.zeros((b, b))

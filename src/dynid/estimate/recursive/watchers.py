@@ -1,4 +1,4 @@
-"""Periodic operations of some forms of forgetting, between two calls of the kernel."""
+"""Periodic operations that some forms of forgetting need, between two calls of the recursive kernel."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from dynid.arrays import Array
 from dynid.estimate.recursive.forgetting import Bounded, Evidence, Forgetting, TowardsPrior
 from dynid.lapack import solve_triangular
 from dynid.regression.autocorrelation import autocovariance
-from dynid.regression.factor import triangular
+from dynid.regression.factor import triangular, weighted_rows
 from dynid.regression.known import Prior
 
 if TYPE_CHECKING:
     from dynid.estimate.recursive.recursion import Recursion
 
 _SAMPLES_BETWEEN_LOOKS = 256  # default number of samples between two calls
-MIN_WINDOWS_FOR_MEAN = 8  # windows before mean and spread are used
-_LONG_MEAN_WINDOWS = 100.0  # windows of a long mean
+MIN_WINDOWS_FOR_MEAN = 8  # windows needed before mean and spread of the innovations are used
+_LONG_MEAN_WINDOWS = 100.0  # windows over which a long-term mean is taken
 _MIN_LOG_ODDS = 3.0  # log odds by which a shorter memory must be better: strong evidence after Jeffreys
 _CUSUM_ALLOWANCE, _CUSUM_THRESHOLD = 1.5, 12.0  # in spreads: subtracted at every window, and alarm threshold of the sum
 
 
 def make_watcher(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
-    """Return the periodic operation that a form of forgetting needs, or None."""
+    """Return the periodic operation that a form of forgetting needs, or None if it needs none."""
     if isinstance(forgetting, TowardsPrior):
         return InnovationTest(forgetting, dof, base)
     if isinstance(forgetting, Bounded):
@@ -88,7 +88,7 @@ class InnovationTest:
                 self.usual[j] += (p / n - self.usual[j]) / min(self.seen[j], _LONG_MEAN_WINDOWS)
 
     def restart(self, recursion: Recursion) -> None:
-        """Increase the covariance around the current estimate by the innovations; earlier data become a prior."""
+        """Restart from a prior around the current estimate, with a covariance increased by the innovations."""
         matrix = after_change(recursion, self.every)
         if recursion.outside is not None:
             matrix = np.vstack([matrix, recursion.outside.matrix])
@@ -109,8 +109,7 @@ class InnovationTest:
 
 
 def after_change(recursion: Recursion, window: int) -> Array:
-    """Return rows (base, base) of a prior, each with a standard deviation of one, for parameters that may just have
-    changed.
+    """Return prior equations (base, base) of unit variance, for parameters that may just have changed.
 
     Their covariance is P times the low-frequency power of the noise, plus a change of every parameter. This change is
     proportional to the value that alone would explain the torque. It is scaled to the innovations of the last two
@@ -133,7 +132,7 @@ def after_change(recursion: Recursion, window: int) -> Array:
 
 
 class BoundCheck:
-    """Check that suspends forgetting while a standard error exceeds its limit."""
+    """Check that suspends forgetting while the standard error of a parameter exceeds its limit."""
 
     every = _SAMPLES_BETWEEN_LOOKS
 
@@ -153,7 +152,7 @@ class BoundCheck:
 
     @staticmethod
     def _at_start(recursion: Recursion) -> Array:
-        """Return the prior's standard deviations, or values with which parameters alone would explain the torque."""
+        """Return the prior's standard deviations, or values with which parameters alone explain the torque."""
         if recursion.prior is not None:
             h = recursion.prior.matrix.T @ recursion.prior.matrix
             if np.linalg.matrix_rank(h) == len(h):
@@ -193,7 +192,8 @@ class MemoryChoice:
         self.before, self.power, self.pairs = np.zeros((0, 0)), 1.0, 0
 
     def look(self, recursion: Recursion) -> None:
-        block = triangular(self._block(recursion))
+        recursion.memory.settle()
+        block = triangular(weighted_rows(recursion.memory.last, recursion.scale, recursion.width - 1))
         self._follow(block)
         if not self.factors:  # the first block: all factors are equal
             self.factors = [recursion.r.copy() for _ in self.forgetting.memories]
@@ -223,19 +223,8 @@ class MemoryChoice:
         self.factors, self.before, self.pairs = [], np.zeros((0, 0)), 0
 
     def _share(self, memory: float) -> float:
-        """Return the share of earlier information that remains after a block."""
+        """Return the share of earlier information that remains after a block, for a memory length in samples."""
         return math.exp(-self.every / memory)
-
-    @staticmethod
-    def _block(recursion: Recursion) -> Array:
-        """Return the weighted equations of the last block of samples (rows, base + 1)."""
-        recursion.memory.settle()
-        last = recursion.memory.last
-        found, at = np.zeros((sum(len(one.r) for one in last), recursion.width)), 0
-        for weight, one in zip(recursion.scale, last, strict=True):
-            found[at:at + len(one.r), np.append(one.columns, recursion.width - 1)] = weight * one.r
-            at += len(one.r)
-        return found
 
     def arrays(self) -> dict[str, Any]:
         return {"factors": np.array(self.factors), "score": self.score, "before": self.before,

@@ -47,7 +47,7 @@ _EXPORT_LOSS = record("ExportLoss", error=float | None, torque=float | None, per
 
 @dataclass(frozen=True, eq=False)
 class Exported:
-    """Files of an estimate for a simulator.
+    """Files of an identified robot for a simulator.
 
     Attributes:
         target: name of the simulator or format.
@@ -79,7 +79,7 @@ class Exported:
 
 @dataclass(frozen=True, eq=False)
 class _Request:
-    """Arguments of a target's function: robot, inertias (bodies, 10), joints, and options of writing."""
+    """Arguments of an export: robot, inertias (bodies, 10), joints, options, and the paths written so far."""
 
     robot: Robot
     inertias: Array
@@ -90,21 +90,22 @@ class _Request:
     isaaclab_friction: IsaacFriction
     notes: list[str] = field(default_factory=list)
     has_identified_links: bool = True
+    paths: list[Path] = field(default_factory=list)
 
     def column(self, name: str) -> Array:
         return np.array([getattr(joint, name) for joint in self.joints])
 
-    def write(self, path: Path, made: str | bytes) -> Path:
+    def write(self, path: Path, made: str | bytes) -> None:
+        """Write a file, and add its path in front of those that were written before."""
         with write_whole(path, "wb") as file:
             file.write(made.encode() if isinstance(made, str) else made)
-        return path
+        self.paths.insert(0, path)
 
 
 def export(estimate: Estimate, path: str | Path, target: str, *, samples: Sequence[Samples] = (),
            drives: Mapping[str, Any] | None = None, source: str | Path | None = None, with_payload: bool = False,
            unchecked: bool = False, isaaclab_friction: IsaacFriction = "torque") -> Exported:
-    """Write an estimate as files for a simulator, and return them with the torque of each joint that the simulator
-    cannot represent.
+    """Write an estimate as files for a simulator; return these and the torques that it cannot represent.
 
     Args:
         estimate: an estimate with all standard parameters.
@@ -169,21 +170,17 @@ def _represented(target: str, isaaclab_friction: str) -> tuple[str, ...]:
 
 
 def with_effort_limits(joints: Sequence[SimulatedJoint], robot: Robot) -> tuple[SimulatedJoint, ...]:
-    """Return the joints with the effort limits of the robot file where no lower limit is known."""
-    return tuple(replace(joint, force_limit=min(joint.force_limit, one.effort))
-                 for joint, one in zip(joints, robot.joints, strict=True))
+    """Return the joints with force limits that do not exceed the effort limits of the robot file."""
+    return tuple(replace(joint, force_limit=min(joint.force_limit, limits.effort))
+                 for joint, limits in zip(joints, robot.joints, strict=True))
 
 
 def _written(request: _Request, target: str, losses: tuple[TorqueLoss, ...], is_logged: bool) -> Exported:
-    paths = TARGETS[target][0](request)
-    return Exported(target, paths, request.joints, losses, tuple(request.notes), is_logged)
+    request.write(request.path, TARGETS[target][0](request))
+    return Exported(target, tuple(request.paths), request.joints, losses, tuple(request.notes), is_logged)
 
 
-def _urdf(request: _Request) -> tuple[Path, ...]:
-    return (request.write(request.path, _urdf_with_values(request)),)
-
-
-def _urdf_with_values(request: _Request) -> bytes:
+def _urdf(request: _Request) -> bytes:
     fields = {f"{name} {j}": (j, attribute) for name, attribute in _URDF_NAMES.items()
               for j in range(len(request.joints))}
     values = {f"{name} {j}": float(value) for name in _URDF_NAMES for j, value in enumerate(request.column(name))}
@@ -191,11 +188,7 @@ def _urdf_with_values(request: _Request) -> bytes:
                       add_note=request.notes.append)
 
 
-def _mjcf(request: _Request) -> tuple[Path, ...]:
-    return (request.write(request.path, _mjcf_text(request, with_actuators=True)),)
-
-
-def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
+def _mjcf(request: _Request, *, with_actuators: bool = True) -> str:
     """Return MJCF text: the user's own file with new values, or a new file if the robot does not come from MJCF."""
     free = request.robot.free_coordinates  # a free joint has no values and no actuator
     made = {joint.name: mujoco_actuator(joint) for joint in request.joints[free:]} if with_actuators else {}
@@ -214,14 +207,13 @@ def _mjcf_text(request: _Request, *, with_actuators: bool) -> str:
                 raise
             request.notes.append(f"the MJCF is a new file without shapes, because {problem.reason}")
     fields = {f"{name} {j}": (j, name) for name in PASSIVE for j in range(len(request.joints))}
-    values_by_name = {f"{name} {j}": float(value) for name in PASSIVE for j, value in
-                      enumerate(request.column(name))}
+    values_by_name = {f"{name} {j}": float(value) for name in PASSIVE for j, value in enumerate(request.column(name))}
     return to_mjcf(request.robot, request.inertias, values_by_name, fields=fields, actuators=actuators,
                    unchecked=request.unchecked, add_note=request.notes.append)
 
 
 def _mjcf_file(robot: Robot) -> Path | None:
-    """Return the path of the MJCF that a robot was read from; None if there is none or it no longer exists."""
+    """Return the path of the MJCF from which a robot was read; None if there is none or it no longer exists."""
     path = Path(robot.source) if robot.source.endswith((".xml", ".mjcf")) else None
     return path if path is not None and path.is_file() else None
 
@@ -235,44 +227,40 @@ def _mjcf_source(source: str | Path) -> str:
         raise RobotError(f"{source} cannot be read as MJCF ({problem})") from None
 
 
-def _mjlab(request: _Request) -> tuple[Path, ...]:
-    model = request.write(request.path.with_suffix(".xml"), _mjcf_text(request, with_actuators=False))
+def _mjlab(request: _Request) -> str:
+    """Write the robot as MJCF, and return the text of the Python file with its actuators for mjlab."""
+    model = request.path.with_suffix(".xml")
+    request.write(model, _mjcf(request, with_actuators=False))
     if not any(joint.stiffness is not None for joint in request.joints):
         request.notes.append("no gains of a position controller are known, so the robot has no actuators in mjlab; "
                              "give them with --drives")
-    made = mjlab_config(request.robot.name, model.name, request.joints)
-    return request.write(request.path, made), model
+    return mjlab_config(request.robot.name, model.name, request.joints)
 
 
-def _isaaclab(request: _Request) -> tuple[Path, ...]:
+def _isaaclab(request: _Request) -> str:
+    """Write the robot as URDF, or as MJCF if a URDF cannot describe it; return the text of its Python file."""
     try:
-        model, made = request.path.with_suffix(".urdf"), _urdf_with_values(request)
+        model, made = request.path.with_suffix(".urdf"), _urdf(request)
     except RobotError:
-        model, made = request.path.with_suffix(".xml"), _mjcf_text(request, with_actuators=False).encode()
+        model, made = request.path.with_suffix(".xml"), _mjcf(request, with_actuators=False).encode()
     request.write(model, made)
-    text = isaaclab_config(request.robot.name, model.name, request.joints, request.isaaclab_friction)
-    return request.write(request.path, text), model
+    return isaaclab_config(request.robot.name, model.name, request.joints, request.isaaclab_friction)
 
 
-def _drake(request: _Request) -> tuple[Path, ...]:
-    """Write a URDF with Drake's tags, or SDFormat for a robot that a URDF cannot describe; return the paths."""
+def _drake(request: _Request) -> str:
+    """Return a URDF with Drake's tags, or SDFormat for a robot that a URDF cannot describe."""
     armature = dict(zip(request.robot.joint_names, map(float, request.column("armature")), strict=True))
     still = replace(request, joints=tuple(replace(joint, frictionloss=0.0) for joint in request.joints))
     try:
-        made = with_rotor_inertias(_urdf_with_values(still).decode(), armature)
+        return with_rotor_inertias(_urdf(still).decode(), armature)
     except RobotError as problem:
         if request.robot.followers is not None or request.path.suffix == ".urdf":
             raise
         request.notes.append(f"written as SDFormat, because {problem.reason}")
-        made = _sdf_text(still, with_armature=True)
-    return (request.write(request.path, made),)
+        return _sdf(still, with_armature=True)
 
 
-def _sdf(request: _Request) -> tuple[Path, ...]:
-    return (request.write(request.path, _sdf_text(request, with_armature=False)),)
-
-
-def _sdf_text(request: _Request, *, with_armature: bool) -> str:
+def _sdf(request: _Request, *, with_armature: bool = False) -> str:
     columns = {"damping": request.column("damping"), "friction": request.column("frictionloss")}
     if with_armature:
         columns["armature"] = request.column("armature")
@@ -280,12 +268,12 @@ def _sdf_text(request: _Request, *, with_armature: bool) -> str:
                   unchecked=request.unchecked)
 
 
-def _usd_json(request: _Request) -> tuple[Path, ...]:
-    return (request.write(request.path, usd_json(request.robot, request.inertias[:request.robot.dof], request.joints)),)
+def _usd_json(request: _Request) -> str:
+    return usd_json(request.robot, request.inertias[:request.robot.dof], request.joints)
 
 
-Target = tuple[Callable[[_Request], tuple[Path, ...]], tuple[str, ...]]
-# By name: the function that writes the files, and which passive values of a joint the target represents.
+Target = tuple[Callable[[_Request], str | bytes], tuple[str, ...]]
+# By name: the function that returns the main file, and which passive values of a joint the target represents.
 TARGETS: dict[str, Target] = {
     "urdf": (_urdf, ("damping", "frictionloss")), "mjcf": (_mjcf, PASSIVE), "mjlab": (_mjlab, PASSIVE),
     "isaaclab": (_isaaclab, PASSIVE), "drake": (_drake, ("armature", "damping")),
@@ -356,18 +344,18 @@ def usd_json(robot: Robot, inertias: Array, joints: Sequence[SimulatedJoint]) ->
                    for one, joint in zip(joints, robot.joints, strict=True)}}, indent=1) + "\n"
 
 
-def _joint(one: SimulatedJoint, is_prismatic: bool, lower: float, upper: float) -> dict[str, Any]:
+def _joint(joint: SimulatedJoint, is_prismatic: bool, lower: float, upper: float) -> dict[str, Any]:
     """Return the USD attributes of one joint; angles are in degrees."""
     unit = 1.0 if is_prismatic else _RAD_PER_DEGREE
     drive = "linear" if is_prismatic else "angular"
     found: dict[str, Any] = {"type": "PhysicsPrismaticJoint" if is_prismatic else "PhysicsRevoluteJoint",
-                             "physxJoint:armature": one.armature, "dynid:frictionTorque": one.frictionloss,
-                             "dynid:viscousFriction": one.damping}
+                             "physxJoint:armature": joint.armature, "dynid:frictionTorque": joint.frictionloss,
+                             "dynid:viscousFriction": joint.damping}
     given = {"physics:lowerLimit": lower / unit, "physics:upperLimit": upper / unit,
-             "physxJoint:maxJointVelocity": one.velocity_limit / unit,
-             f"drive:{drive}:physics:maxForce": one.force_limit}
+             "physxJoint:maxJointVelocity": joint.velocity_limit / unit,
+             f"drive:{drive}:physics:maxForce": joint.force_limit}
     found |= {key: value for key, value in given.items() if np.isfinite(value)}
-    for key, gain in (("stiffness", one.stiffness), ("damping", one.kd)):
+    for key, gain in (("stiffness", joint.stiffness), ("damping", joint.kd)):
         if gain is not None:
             found[f"drive:{drive}:physics:{key}"] = gain * unit
     return found

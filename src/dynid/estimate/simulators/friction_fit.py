@@ -54,7 +54,7 @@ class TorqueLoss:
 
 @dataclass(frozen=True, eq=False)
 class JointMotion:
-    """Positions, velocities and accelerations (samples, dof) over which friction is compared, and times (samples,)."""
+    """Motion for approximating friction: positions, velocities, accelerations (samples, dof), times (samples,)."""
 
     q: Array
     dq: Array
@@ -112,7 +112,7 @@ def simulated_joints(model: Model, theta: Array, motion: JointMotion, holds: Col
 
 def _approximated(torque: Array, columns: Mapping[str, Array], values: Mapping[str, float],
                   keep: Collection[str]) -> dict[str, float]:
-    """Return the values of a joint's attributes that predict a torque (samples,) best, with those in `keep` fixed."""
+    """Return the passive values of a joint that predict a torque (samples,) best, with those in `keep` fixed."""
     kept = {one: value for one, value in values.items() if one in keep}
     fitted = {one: columns[one] for one in values if one not in kept}
     return {**kept, **best_fit(torque - _combined(columns, kept), fitted)}
@@ -129,7 +129,7 @@ def _rms(signal: Array) -> float:
 
 
 def _kept(model: Model, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the attributes of a joint that are unchanged when some parameters are approximated."""
+    """Return the passive values of a joint that stay unchanged when some parameters are approximated."""
     rotors = {model.parameters.items[model.parameters.index(one)].kind.group == "rotor" for one in names}
     return ("damping", "frictionloss") if rotors == {True} else ("armature",) if rotors == {False} else ()
 
@@ -149,7 +149,7 @@ def _torques(model: Model, theta: Array, motion: JointMotion) -> tuple[Array, Ar
 
 
 def _exact(model: Model, theta: Array, joint: int, holds: Collection[str]) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the attributes of a joint that a target represents exactly, and the names of other parameters."""
+    """Return the passive values of a joint that a target represents exactly, and the names of other parameters."""
     values = dict.fromkeys((name for name in PASSIVE if name in holds), 0.0)
     rest = []
     for place in np.flatnonzero(model.structure[joint]):
@@ -212,7 +212,7 @@ def passive_table(model: Model, thetas: Array, motion: JointMotion) -> dict[str,
 
 
 def approximated_terms(model: Model, theta: Array, holds: Collection[str]) -> tuple[str, ...]:
-    """Return names of the parameters that a target with these attributes cannot represent."""
+    """Return the names of parameters that a target with these passive joint values cannot represent."""
     return tuple(dict.fromkeys(name for j in range(model.dof) for name in _exact(model, theta, j, holds)[1]))
 
 
@@ -273,7 +273,7 @@ class SimulatedJoint:
         known = {one.name for one in fields(self)} - {"name"}
         for name in given:
             if name not in known and name != "name":
-                raise ModelError(f"the drive of joint '{self.name}' has a value '{name}'; known are "
+                raise ModelError(f"the drive of joint '{self.name}' has an unknown value '{name}'; known are "
                                  f"{', '.join(sorted(known))}", code="unknown-drive-value")
         try:
             values: dict[str, Any] = {name: float(value) for name, value in given.items()
@@ -285,7 +285,7 @@ class SimulatedJoint:
 
 
 def with_drives(joints: tuple[SimulatedJoint, ...], drives: Mapping[str, Any]) -> tuple[SimulatedJoint, ...]:
-    """Return the joints with drives by name of their joint.
+    """Return the joints with the values of their drives. drives: drive values by name of the joint.
 
     Raises:
         ModelError: if a drive names a joint that the robot does not have.
