@@ -213,12 +213,17 @@ def _rank(finding: Finding) -> tuple[int, float]:
 
 
 def grouped(findings: Sequence[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:
-    """Return each finding with its consequences; all consequences are listed under the first cause."""
+    """Return each finding with its consequences; all consequences are listed under the first cause.
+
+    A delay is a cause too. It biases the result little, so only findings on the fit without the delay are listed under
+    it.
+    """
     order = ranked(findings)
-    first = next((one for one in order if one.severity == "fatal" or one.code in CAUSES), None)
-    if first is None:
-        return [(one, ()) for one in order]
+    cause = next((one for one in order if one.severity == "fatal" or one.code in CAUSES), None)
+    delay = next((one for one in order if one.code == DELAY and one.severity != "info"), None)
+    first = delay if cause is None else cause
     folded = tuple(one for one in order if one is not first and (
+        one.second_fit and delay is not None and one.code in CONSEQUENCES if cause is None else
         one.code == BY_EXCLUSION or (one.severity != "fatal" and one.code in CONSEQUENCES)
         or (one.code == "worse-than-zero" and not one.logs)))  # blocks of the fitted logs themselves
     return [(one, folded if one is first else ()) for one in order if one not in folded]
