@@ -49,25 +49,10 @@ def _pane(check: SimulationCheck, log: ResimulatedLog, label: str, units: tuple[
              "torque": float(log.torque_error_per_joint[j])}
             for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))]
     draw = torque_figure if feedback else position_figure
-    return {
-        "label": label,
-        "source": check.source,
-        "kind": words(check),
-        "feedback": feedback,
-        "horizon": check.horizon,
-        "windows": len(log.windows),
-        "possible": log.possible,
-        "reason": check.reason.text if check.reason else "",
-        "notes": [note.text for note in check.notes],
-        "rows": rows,
-        "total": log.total_error,
-        "torque": log.torque_error,
-        "marked": len(log.windows) <= _MAX_MARKED_STARTS,
-        "thinned": len(log.t) > points,
-        "figures": [
-            draw(log, j, name, unit, points) for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))
-        ],
-    }
+    return {"label": label, "source": check.source, "kind": words(check), "check": check, "log": log, "rows": rows,
+            "feedback": feedback, "marked": len(log.windows) <= _MAX_MARKED_STARTS, "thinned": len(log.t) > points,
+            "figures": [draw(log, j, name, unit, points)
+                        for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))]}
 
 
 def position_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, points: int) -> Figure:
