@@ -43,16 +43,14 @@ class StudioJob:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the job as plain data for JSON."""
-        return {"id": self.id, "kind": self.kind, "state": self.state, "share": self.share, "sentence": self.sentence,
-                "seconds": round(self.seconds, 3), "error": self.error, "result": self.result, "data": self.data}
+        return {**vars(self), "seconds": round(self.seconds, 3)}
 
 
 class Jobs:
     """The present or last job. changed: called when a job has finished with a result."""
 
-    def __init__(
-        self, worker: WorkerProcess, events: EventHub, space: StudioFolder, changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, worker: WorkerProcess, events: EventHub, space: StudioFolder,
+                 changed: Callable[[], None]) -> None:
         self.worker, self.events, self.space, self.changed = worker, events, space, changed
         self.current: StudioJob | None = None
         self._task: asyncio.Task[None] | None = None

@@ -21,7 +21,7 @@ from dynid.estimate import Estimate
 from dynid.model import FlexibleModel, complete, flexible_joint_model
 from dynid.order_statistics import median
 from dynid.output_fields import output_fields, record
-from dynid.plain import finite
+from dynid.plain import plain
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation.selection import inside_borders
 from dynid.recording.sample_preparation import filtered_again
@@ -77,12 +77,10 @@ class Deflection:
                    damping=_MEASURED | None, hysteresis=_MEASURED | None, skew=_MEASURED | None)
     def to_dict(self) -> dict[str, Any]:
         """Return the stiffness, damping and hysteresis as plain data for JSON."""
-        found: dict[str, Any] = {"joint": self.joint, "origin": self.origin, "rows": len(self.bend),
-                                 "largest_bend": finite(float(np.abs(self.bend - np.median(self.bend)).max()))}
-        for name in ("stiffness", "damping", "hysteresis", "skew"):
-            pair = getattr(self, name)
-            found[name] = None if pair is None else {"value": finite(pair[0]), "std": finite(pair[1])}
-        return found
+        pairs = {"stiffness": self.stiffness, "damping": self.damping, "hysteresis": self.hysteresis, "skew": self.skew}
+        return plain({"joint": self.joint, "origin": self.origin, "rows": len(self.bend),
+                      "largest_bend": np.abs(self.bend - np.median(self.bend)).max(),
+                      **{name: pair and {"value": pair[0], "std": pair[1]} for name, pair in pairs.items()}})
 
 
 def deflections(estimate: Estimate, data: Sequence[Samples], recordings: Sequence[Recording]) -> tuple[Deflection, ...]:

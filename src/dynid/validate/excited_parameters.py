@@ -21,7 +21,7 @@ from dynid.findings import Note
 from dynid.lapack import TRIANGULAR_SHARE, is_full_rank, solve_triangular
 from dynid.order_statistics import distinct, median
 from dynid.output_fields import output_fields
-from dynid.plain import PlainFields, finite
+from dynid.plain import PlainFields, finite, plain
 from dynid.recording import Samples
 from dynid.regression.equations import Layout
 from dynid.regression.factor import triangular
@@ -113,8 +113,7 @@ class DataExcitation:
 
     @output_fields(parameters=list[ExcitedParameter], motions=list[JointMotion], sentences=list[str])
     def to_dict(self) -> dict[str, Any]:
-        return {"parameters": [p.to_dict() for p in self.parameters], "motions": [m.to_dict() for m in self.motions],
-                "sentences": list(self.sentences)}
+        return plain({"parameters": self.parameters, "motions": self.motions, "sentences": self.sentences})
 
 
 def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:

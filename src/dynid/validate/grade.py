@@ -15,7 +15,7 @@ import numpy as np
 from dynid.estimate.estimate import WELL_DETERMINED, Estimate
 from dynid.findings import Finding
 from dynid.output_fields import output_fields
-from dynid.plain import finite
+from dynid.plain import plain
 from dynid.quantities import percent_text
 from dynid.validate.cross_validation import CrossValidation, UnrepeatedBlocks
 from dynid.validate.excited_parameters import DataExcitation
@@ -120,9 +120,9 @@ class Summary:
     @output_fields(grade=str, reasons=list[str], unseen_error=float | None, unseen=str, well_determined=int,
                    parameters=int, missing=int, lines=list[str])
     def to_dict(self) -> dict[str, Any]:
-        return {"grade": self.grade, "reasons": list(self.reasons), "unseen_error": finite(self.error),
-                "unseen": self.unseen, "well_determined": self.well_determined, "parameters": self.parameters,
-                "missing": self.missing, "lines": list(self.lines)}
+        return plain({"grade": self.grade, "reasons": self.reasons, "unseen_error": self.error, "unseen": self.unseen,
+                      "well_determined": self.well_determined, "parameters": self.parameters, "missing": self.missing,
+                      "lines": self.lines})
 
 
 def percent(error: float) -> str:

@@ -17,6 +17,7 @@ from dynid.findings import VIOLATION
 from dynid.model import LinearModel, Model, least_inertia, required_robot_model, robot_model
 from dynid.model.completion import can_compile
 from dynid.output_fields import array_of, output_fields, record
+from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot.inertia import pseudo_inertia, to_central
@@ -263,10 +264,7 @@ class LinkPhysics:
                    moments=list[float] | None, thickness=float | None)
     def to_dict(self) -> dict[str, Any]:
         """Return the rigid-body properties of the link as plain data for JSON."""
-        return {"name": self.name, "mass": self.mass, "file_mass": self.file_mass,
-                "centre": None if self.centre is None else self.centre.tolist(),
-                "moments": None if self.moments is None else self.moments.tolist(),
-                "thickness": self.thickness if np.isfinite(self.thickness) else None}
+        return plain({name: value for name, value in vars(self).items() if name != "violations"})
 
 
 _FREE_FALL = record("FreeFall", stable=bool, seconds=float, energy_growth=float | None, energy_in_play=float | None,
@@ -321,14 +319,12 @@ class Physics:
     def to_dict(self) -> dict[str, Any]:
         """Return the physical properties as plain data for JSON."""
         fall = self.fall
-        return {"possible": self.possible,
-                "violations": [dict(vars(one)) for one in self.violations],
-                "links": [link.to_dict() for link in self.links],
-                "positive_inertia_share": self.positive_share, "postures": self.postures,
-                "free_fall": None if fall is None else {
-                    "stable": fall.stable, "seconds": float(fall.t[-1]), "energy_growth": fall.growth,
-                    "energy_in_play": fall.in_play, "sentence": fall.sentence},
-                "forces": list(self.largest_forces)}
+        return plain({"possible": self.possible, "violations": [vars(one) for one in self.violations],
+                      "links": self.links, "positive_inertia_share": self.positive_share, "postures": self.postures,
+                      "free_fall": None if fall is None else {
+                          "stable": fall.stable, "seconds": fall.t[-1], "energy_growth": fall.growth,
+                          "energy_in_play": fall.in_play, "sentence": fall.sentence},
+                      "forces": self.largest_forces})
 
 
 def physics(estimate: Estimate, motion: Samples) -> Physics | None:

@@ -16,7 +16,7 @@ from dynid.findings import Note
 from dynid.model import complete, least_inertia
 from dynid.model.completion import can_compile
 from dynid.output_fields import output_fields
-from dynid.plain import finite, plain
+from dynid.plain import plain
 from dynid.quantities import percent_text
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation.selection import AT_REST
@@ -127,20 +127,16 @@ class SimulationCheck:
                    torque_error_per_joint=list[float | None] | None)
     def to_dict(self) -> dict[str, Any]:
         """Return the simulation as plain data for JSON, with the same keys whether it succeeded or not."""
-        log, feedback = self.log, self.mode == "closed-loop"
-        return {
+        log, driven = self.log, None if self.mode == "torque-driven" else self.log  # measured torques have no error
+        return plain({
             "source": self.source, "mode": self.mode, "horizon": self.horizon,
             "windows": 0 if log is None else len(log.windows),
-            "windows_possible": None if log is None else log.possible,
-            "reached": 0.0 if log is None else float(log.reached),
-            "reason": None if self.reason is None else self.reason.to_dict(),
-            "notes": [note.to_dict() for note in self.notes],
-            "position_error": None if log is None else finite(log.total_error),
-            "position_error_per_joint": None if log is None else plain(log.position_error),
-            "position_rms_per_joint": None if log is None else plain(log.position_rms),
-            "torque_error": None if log is None or not feedback else finite(log.torque_error),
-            "torque_error_per_joint": None if log is None or not feedback else plain(log.torque_error_per_joint),
-        }
+            "windows_possible": None if log is None else log.possible, "reached": 0.0 if log is None else log.reached,
+            "reason": self.reason, "notes": self.notes, "position_error": None if log is None else log.total_error,
+            "position_error_per_joint": None if log is None else log.position_error,
+            "position_rms_per_joint": None if log is None else log.position_rms,
+            "torque_error": None if driven is None else driven.torque_error,
+            "torque_error_per_joint": None if driven is None else driven.torque_error_per_joint})
 
 
 def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples], Recording | None]], *,
