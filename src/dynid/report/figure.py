@@ -191,7 +191,8 @@ def thinned_rows(signals: Array, most: int) -> Ints:
 
 
 def with_breaks(t: Array, rows: Ints, longest: float, *signals: Array) -> list[Array]:
-    """Return t and signals at the chosen rows, with nan where two of them are more than `longest` apart in time."""
+    """Return t (samples,) and signals (samples,) at the chosen rows, with nan between rows that are more than `longest`
+    seconds apart."""
     jumps = np.flatnonzero(np.diff(t) > longest) + 1  # first rows after a jump
     at = np.searchsorted(rows, jumps)
     at = distinct(at[(at > 0) & (at < len(rows))])

@@ -25,10 +25,10 @@ class StudioJob:
     """A job of the studio.
 
     Attributes:
-        id, kind, state: its id, kind and state.
+        id, kind, state: identifier, kind of the job (one of KINDS), and running, done, failed or stopped.
         share: completed share, 0 to 1, or None if the job has no defined end.
         sentence, seconds, data: progress message, elapsed time, s, and live data.
-        error, result: the error, or the id of its result.
+        error, result: error of a failed job, and identifier of the result of a finished job.
     """
 
     id: str
@@ -47,7 +47,7 @@ class StudioJob:
 
 
 class Jobs:
-    """The present or last job. changed: called when a job has finished with a result."""
+    """The running or last job of a studio. changed: function that is called when a job has ended."""
 
     def __init__(self, worker: WorkerProcess, events: EventHub, space: StudioFolder,
                  changed: Callable[[], None]) -> None:

@@ -61,7 +61,7 @@ class Caps:
 
 
 class StudioFolder:
-    """Folder of a studio. caps: size limits of uploads."""
+    """The folder of a studio with its uploaded files, run file and results. caps: size limits of uploads."""
 
     def __init__(self, folder: Path, caps: Caps | None = None) -> None:
         self.folder, self.caps = folder.resolve(), caps or Caps()

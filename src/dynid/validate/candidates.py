@@ -93,12 +93,12 @@ class CandidateFit:
         candidate: a key of CANDIDATES.
         share: explained share of the residual's power.
         torque: RMS of the explained part, N m or N.
-        strength: F statistic with the effective number of rows, zero if `left_out` is not positive. It and `std` are
-            computed of the first `REPORTED_CANDIDATES` and of a delay; it is NaN of the others.
+        strength: F statistic with the effective number of rows, zero if `left_out` is not positive. The strength and
+            `std` are computed for the first `REPORTED_CANDIDATES` and for a delay; otherwise the strength is NaN.
         left_out: explained share in cross-validation.
-        blocks: share of the blocks that it predicts better than zero.
-        coefficient, std: residual per unit of a single-column candidate, and its standard error.
-        neighbour: the other joint, if the candidate is its motion.
+        blocks: share of the blocks of time that the candidate predicts better than a residual of zero.
+        coefficient, std: residual per unit of a candidate with one column, and its standard error; else None.
+        neighbour: name of the other joint, if the candidate is the motion or backlash of another joint.
         of_own: like `left_out`, for the residual of the joint's own equations, which is smaller if joints contradict
             each other.
         rivals: other candidates that explain about as much, so that the data do not distinguish them.
@@ -186,8 +186,8 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
 
     Residual and candidate are projected on the complement of the joint's own columns, so that the fit shows the benefit
     of adding the candidate to the model (added-variable test). Candidates are ranked by their cross-validation error,
-    so that many columns are no advantage. among: names of the candidates, by default all; of those named, all have a
-    strength and a standard error.
+    so that many columns are no advantage. among: names of the candidates to fit, by default all; every candidate that
+    is named here gets a strength and a standard error.
     """
     use = np.flatnonzero(rows.keep[:, j])
     residual = rows.residual[use, j]
@@ -239,9 +239,9 @@ class _Projected:
 
     Attributes:
         direction: orthonormal columns (m, k).
-        along: their coefficients (k,) in the projected residual.
-        gained: sum of squares that they explain in cross-validation.
-        size: of a single column; None for several.
+        along: (k,), coefficients of the projected residual along `direction`.
+        gained: sum of squares that the candidate explains in cross-validation.
+        size: norm of a single column before and after projection, multiplied; None for several columns.
         spread: standard error of the coefficients over blocks of time.
     """
 
@@ -306,7 +306,7 @@ def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float
 
 
 def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
-    """Return the candidates sorted: the most probable with its rivals first, the others by explained share."""
+    """Return the candidates sorted: first the most probable one, which names its rivals, then by explained share."""
     if not found:
         return ()
     found = sorted(found, key=lambda f: -f.of_own)

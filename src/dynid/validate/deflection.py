@@ -84,8 +84,9 @@ class Deflection:
 
 
 def deflections(estimate: Estimate, data: Sequence[Samples], recordings: Sequence[Recording]) -> tuple[Deflection, ...]:
-    """Return the deflection of every joint whose motor and link positions are both logged. The torque is that of a
-    sensor, or follows from an estimate with flexible joints. data, recordings: samples and logs, in the same order."""
+    """Return the deflection of every joint whose motor and link positions are both logged. The torque on the joint is
+    measured by a sensor, or computed with an estimate of flexible joints. data, recordings: samples and recordings of
+    the same logs, in the same order."""
     flexible = flexible_joint_model(estimate.model)
     if len(recordings) != len(data) or any(log.motor_position is None or samples.settings.get("thin", 1) != 1
                                            for log, samples in zip(recordings, data, strict=True)):
@@ -172,9 +173,10 @@ class Resonance:
     """An oscillation of one joint.
 
     Attributes:
-        frequency: Hz.
-        above: ratio of its power to that of neighbouring frequencies.
-        coherence: share of its power that the position explains.
+        joint: name of the joint.
+        frequency: frequency of the oscillation, Hz.
+        above: ratio of the power of the oscillation to that of neighbouring frequencies.
+        coherence: share of the power of the torque at this frequency that the position explains.
         torque: RMS of the oscillation, N m or N.
     """
 

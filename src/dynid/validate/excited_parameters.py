@@ -1,9 +1,10 @@
 """Parameters that the data do not excite, and the motion that would excite each.
 
-The weighted triangular factor contains the information on a base parameter. The norm of its column is its
-signal-to-noise ratio; the part of the column that is orthogonal to the others shows how well it is distinguished from
-them. To find a motion that would help, recorded rows are evaluated again with one joint's range, speed or
-acceleration extended to its limits. The resulting standard error is compared with the present one.
+The weighted triangular factor of the regression has one column per base parameter. The norm of this column is the
+signal-to-noise ratio of the parameter. The part of the column that is orthogonal to all other columns shows how well
+the parameter is distinguished from the others. To find a motion that would help, recorded rows are evaluated again with
+one joint's range, speed or acceleration extended to its limits. The resulting standard error is compared with the
+present standard error.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ class Remedy(PlainFields):
     """A motion that would excite a parameter.
 
     Attributes:
-        joints: joints to move, from 0.
+        joints: indices of the joints to move, from 0.
         kind: kind of motion.
-        share: expected standard error relative to the present one, for a log of the same length.
-        advice: the advice as a sentence.
+        share: expected standard error of the parameter over its present one, for a log of the same length.
+        advice: text that recommends the motion.
     """
 
     joints: tuple[int, ...]
@@ -65,16 +66,16 @@ class ExcitedParameter(PlainFields):
     """Excitation of one base parameter by the data.
 
     Attributes:
-        name, expression: of the base parameter.
-        status: "poorly-determined" for a standard error above 50 % of the value, "weak" for one that is large compared
-            with usual values of its kind.
-        value, std: estimate and standard error.
-        sensitivity: RMS torque per unit of the parameter, over the equations it affects.
-        torque: RMS torque of its value.
-        signal: magnitude of its value over its standard error if all others were known.
-        independent_share: share of its column that is independent of the others, 0 to 1.
-        doubt: torque of one standard error, percent of the torque of the joint it affects most.
-        confounded: parameters it cannot be distinguished from.
+        name, expression: name of the base parameter, and its combination of standard parameters.
+        status: "poorly-determined" for a standard error above 50 % of the value, "weak" for a standard error that is
+            large compared with usual values of parameters of the same unit.
+        value, std: estimate of the parameter, and its standard error.
+        sensitivity: RMS torque per unit of the parameter, over the equations that the parameter affects.
+        torque: RMS torque due to the value of the parameter, N m or N.
+        signal: magnitude of the value over its standard error if all other parameters were known.
+        independent_share: share of the parameter's column that is independent of all other columns, 0 to 1.
+        doubt: torque of one standard error, percent of the torque of the joint that the parameter affects most.
+        confounded: names of parameters that the data do not distinguish from this parameter.
         lacking: whether a better motion is recommended; a parameter that is known to be small needs none.
         remedy, sentence: recommended motion, and the excitation as a sentence.
     """
@@ -193,7 +194,8 @@ def _one_way_pairs(problem: Problem, estimate: Estimate, motions: Sequence[Joint
 
 
 def standard_errors(r: Array) -> Array:
-    """Return standard errors of all parameters from a weighted triangular factor; very large if unexcited."""
+    """Return standard errors (k,) of all parameters from a weighted triangular factor r (k, k); very large for
+    parameters without excitation."""
     norms = np.linalg.norm(r, axis=0)
     scale = np.where(norms > 0, norms, max(float(norms.max(initial=0.0)), 1.0) * _SINGULAR_SHARE)
     unit = r / scale
@@ -226,7 +228,8 @@ def _sizes(problem: Problem, values: Array, known: Bools, std: Array) -> Array:
 
 def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: Sequence[JointMotion],
               wanted: Ints, size: Array) -> dict[int, Remedy]:
-    """Return the motion that reduces the standard error of each wanted parameter most; None where no motion helps."""
+    """Return the motion that reduces the standard error of each wanted parameter most, by parameter index; parameters
+    that no motion improves are omitted."""
     layout = Layout.from_model(problem.model, problem.base)
     q, dq, ddq = _recorded(problem.data)
     count = max(1.0, float(np.mean(problem.regression.rows)) / len(q))
@@ -279,7 +282,7 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
 
 
 def _recorded(samples: Sequence[Samples]) -> tuple[Array, Array, Array]:
-    """Return positions, velocities and accelerations (rows, dof) in some rows spread over all logs."""
+    """Return positions, velocities and accelerations (rows, dof) of rows spread evenly over all logs."""
     each = max(8, _REPEATED_ROWS // len(samples))
 
     def some(name: str) -> Array:

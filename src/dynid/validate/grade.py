@@ -61,10 +61,10 @@ BAD_ROWS = frozenset({"encoder-stuck", "torque-saturated"})  # rows with wrong p
 
 @dataclass(frozen=True)
 class Summary:
-    """The result in three lines.
+    """Summary of the verdict on an estimate, with three lines of text.
 
     Attributes:
-        grade: from the rules of `summarize`.
+        grade: grade of the model by the rules of `summarize`.
         reasons: titles of the findings that prevent a better grade, the most important first.
         error: relative torque error on unseen data, percent; on the fitted data if there are no unseen data; None
             without torques.
@@ -191,7 +191,8 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
 
 
 def explains_misfit(finding: Finding) -> Literal["cause", "term"] | None:
-    """Whether a finding explains why joints contradict each other: it is a cause or a missing term."""
+    """Return how a finding explains that joints contradict each other: as a fault of the data ("cause"), as a missing
+    term ("term"), or not at all (None)."""
     if finding.severity == "fatal" or finding.code in CAUSES | BAD_ROWS:
         return "cause"
     return "term" if finding.code.startswith(MISSING_TERM) and finding.kind == "suspicious" else None

@@ -73,10 +73,10 @@ class FreeFall:
 
     Attributes:
         potential: energy of gravity, springs and constant torques.
-        friction: whether it was included.
-        step: of the integrator, s.
-        seconds: requested duration.
-        diverged: why the simulation ended early, empty if it did not.
+        friction: whether friction was included.
+        step: integration step, s.
+        seconds: requested duration, s.
+        diverged: reason why the simulation ended early; empty if it reached the end.
     """
 
     t: Array
@@ -135,8 +135,11 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     """Simulate a robot without torques and record its energy (Sousa, s. 5.1). Joint limits are ignored.
 
     Args:
-        start: (dof,), posture at rest; default: the random one (see seed) with the largest gravity torques.
+        model, theta: model, and its parameters (parameters,).
+        seconds: duration of the fall, s.
         friction: False includes only inertias and springs, so that energy must be constant.
+        start: (dof,), initial posture; default: the one with the largest gravity torques among random postures.
+        seed: seed of the random postures.
     """
     own = _made_from_a_robot(model, "a free fall")
     if not can_compile(own):
@@ -201,7 +204,10 @@ def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: fl
 class WrenchComparison:
     """Norms of the internal force (N) and moment (N m) at every joint for several parameter sets along one motion.
 
-    names: of the sets, joints: of the joints, t (rows,), s, forces, moments (sets, rows, joints).
+    Attributes:
+        names, joints: names of the parameter sets and of the joints.
+        t: (rows,), times, s.
+        forces, moments: (sets, rows, joints), norms of the forces, N, and moments, N m.
     """
 
     names: tuple[str, ...]
@@ -330,7 +336,7 @@ class Physics:
 def physics(estimate: Estimate, motion: Samples) -> Physics | None:
     """Return the physical properties of an estimate along a motion, or None without inertias of every body.
 
-    They show whether the parameters suit simulation and control, which a small torque error alone does not show.
+    These properties show whether the parameters suit simulation and control; a small torque error alone does not.
     """
     model, theta = robot_model(estimate.model), estimate.theta
     if theta is None or model is None or not all(

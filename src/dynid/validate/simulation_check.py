@@ -241,7 +241,7 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
     longest = max((stop - start) / part.rate for part, start, stop in spans)
     if horizon > longest:
         raise ModelError(f"a horizon of {horizon:g} s is longer than the log, whose longest part without a gap has "
-                         f"{longest:.3g} s", "give a shorter one", "horizon-too-long")
+                         f"{longest:.3g} s", "give a shorter horizon", "horizon-too-long")
     windows = []
     for part, start, stop in spans:
         length = round(horizon * part.rate)
@@ -270,8 +270,8 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
                  for name in ("t", "q", "tau"))
     reason = None if not broken else Note(
         "windows-broke-off", f"{len(broken)} of {len(tried)} windows of {horizon:g} s were aborted and are not "
-                             f"counted: {broken[0].reason}; a shorter horizon keeps "
-                             "more", {"broken": len(broken), "tried": len(tried)})
+                             f"counted: {broken[0].reason}; a shorter horizon keeps more windows",
+        {"broken": len(broken), "tried": len(tried)})
     return ResimulatedLog("torque-driven", t, q, np.concatenate([run for *_, run in done]), tau, tau,
                         np.column_stack([ends[:-1], ends[1:]]), parts[0].joints or numbered_joints(parts[0].dof),
                         len(windows), float(ends[-1] / rows), reason)

@@ -60,7 +60,7 @@ def chosen_log(params: Mapping[str, Any], settings: RunSettings) -> LogSettings:
 
 
 def log(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Return the log with its guessed mapping, decimated curves, a replay and remarks."""
+    """Return a log of the run for the page: its guessed mapping, decimated curves, a replay and remarks."""
     settings = run_settings(bounds)
     chosen = chosen_log(params, settings)
     with bounds.trusting(settings.robot, *chosen.files):
@@ -108,7 +108,7 @@ def _names(source: Source) -> list[str]:
 
 
 def _read_as(chosen: LogSettings, settings: RunSettings, robot: Robot) -> dict[str, Any]:
-    """Return the columns of the file, the mapping used, and the origin of each of its settings."""
+    """Return the columns of a log file, the mapping used, and the origin of each setting of this mapping."""
     given = chosen.mapping(settings.log)
     layout = lay_out(Path(chosen.files[0]), given, robot)
     try:

@@ -1,4 +1,4 @@
-"""Torques in another unit than the nominal model's or too large for the robot, and a load that its file lacks."""
+"""Torques in another unit than those of the nominal model, or too large for the robot; a load missing in its file."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class NominalLoad:
 
     Attributes:
         body: name of the body.
-        explained: share of the nominal model's residual that it explains in cross-validation.
-        mass, std: kg, with standard error; None if the motion does not determine it.
+        explained: share of the nominal model's residual that the load explains in cross-validation.
+        mass, std: mass of the load, kg, and its standard error; None if the motion does not determine the mass.
         share: load torque over total torque, of the joint that the load affects most.
     """
 
@@ -63,7 +63,7 @@ class _LoadFit:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Rows of all joints in units of their noise, one joint after the other.
+    """Torques and regressor columns of all joints, divided by each joint's noise; rows of one joint after the other.
 
     Attributes:
         tau: (rows,), measured torque.
@@ -150,12 +150,12 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
 
 
 def chance_of_last(sheet: Sheet) -> float:
-    """Return the probability that the last body differs from the file as much as it does, if it differs as the others.
+    """Return the p-value of the difference of the last body from the robot file, if all bodies differ alike.
 
-    Relative changes of the bodies are random effects of two variances, one of the last body and one of all others.
-    They are found in turn with the changes (expectation maximisation). Their ratio has an F distribution. Each body
-    counts as one observation, because one cause changes all its parameters. FILE_ERROR is a further observation, since
-    the motion may show few bodies.
+    Relative changes of the bodies are random effects with two variances, one of the last body and one of all others.
+    The variances and the changes are estimated in turn (expectation maximisation). The ratio of the variances has an F
+    distribution. Each body counts as one observation, because one cause changes all its parameters. FILE_ERROR is a
+    further observation, since the motion may show few bodies.
     """
     from scipy.special import fdtrc
 

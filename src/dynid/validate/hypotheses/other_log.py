@@ -38,16 +38,16 @@ Change = Literal["overfit", "load", "gain", "friction", "machine", "unexplained"
 
 @dataclass(frozen=True)
 class Changed:
-    """Change between a log and another one.
+    """Difference between the log of an identification and another log.
 
     Attributes:
-        what: see `Change`.
-        explained: share of the excess between the logs that each cause alone removes; that of a load is adjusted for
-            the number of directions in which it moves the base parameters.
+        what: kind of difference, see `Change`.
+        explained: share of the excess between the logs that each cause alone removes; the share of a load is adjusted
+            for the number of directions in which a load changes the base parameters.
         errors: relative errors on the other log, percent: of the estimate, of one set of parameters for both logs, and
             of a separate set.
-        excess, honest: excess between the logs with free friction, and the largest between parts of one log.
-        joint, gain: joint with a changed torque scale, from 0, and that scale.
+        excess, honest: excess between the logs with free friction, and the largest excess between parts of one log.
+        joint, gain: index of the joint with a changed torque scale, from 0, and that scale.
     """
 
     what: Change

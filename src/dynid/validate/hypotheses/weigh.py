@@ -202,7 +202,8 @@ def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array, lo
 
 
 def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial, clues: Clues) -> Hypothesis | None:
-    """Return the backlash that explains most of one joint's own residual; None if another candidate explains more."""
+    """Return the hypothesis of backlash that explains most of one joint's own residual; None if another candidate
+    explains more."""
     found: list[tuple[float, Hypothesis]] = []
     for j in clues.gaps:
         def left(one: Hypothesis, j: int = j, blocks: int = 1) -> float:
@@ -243,7 +244,7 @@ def _unchanged(problem: Problem, logs: tuple[Samples, ...]) -> Regression:
 
 def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array,
                   blocks: int = BLOCKS, is_coarse: bool = False) -> Trial:
-    """Return the cross-validated fit of logs corrected for a hypothesis. is_coarse: whether of the decimated logs."""
+    """Return the cross-validated fit of logs corrected for a hypothesis. is_coarse: whether the logs are decimated."""
     model, changed = hypothesis.change(problem.model, logs)
     changed = tuple(map(decimated, changed)) if is_coarse else changed
     base = problem.base if model is problem.model else None

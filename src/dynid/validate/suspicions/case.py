@@ -105,10 +105,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Suspicion:
-    """One possible problem, and the function that checks for it.
+    """One check for a possible problem.
 
-    stage: `data` checks come first and use the logs alone; `fit` checks use the estimate, with a wrong drive gain
-    corrected, unless the data make it worthless; `transfer` checks use other logs and blocks of time.
+    Attributes:
+        stage: `data` checks come first and use the logs alone. `fit` checks use the estimate with faults of the data
+            corrected, unless the data make it worthless. `transfer` checks use other logs and blocks of time.
+        look: function that returns the findings of the check.
     """
 
     stage: Stage

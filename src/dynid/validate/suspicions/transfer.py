@@ -228,8 +228,8 @@ def _advice(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
              if fit.name in among and slope is not None}
     if found:
         scales = listed([f"{slope:.2g}" for slope in found.values()])
-        return (f"that of {joints_listed([*found])} is {scales} times the predicted one, check "
-                f"{'its sign' if min(found.values()) < 0 else 'its unit, gain and load'} there")
+        return (f"the measured torque of {joints_listed([*found])} is {scales} times the predicted torque; check "
+                f"{'its sign' if min(found.values()) < 0 else 'its unit, gain and load'} in that log")
     return ("check columns, signs and units of this log, that it is the same robot and load, and that its motion is "
             "similar to that of the fitted log")
 

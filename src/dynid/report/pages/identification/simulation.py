@@ -71,7 +71,7 @@ def position_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, p
               line(numbers(separated[0], 7), numbers(separated[1], 6), "simulated", BLUE, 1.4, hovertemplate=hover)]
     if len(log.windows) <= _MAX_MARKED_STARTS:
         traces.append({"type": "scatter", "mode": "markers", "x": numbers(t[starts], 7),
-                       "y": numbers(measured[starts], 6), "name": "starts anew",
+                       "y": numbers(measured[starts], 6), "name": "restarts",
                        "marker": {"color": INK, "size": 4 if len(starts) > 60 else 5}, "hovertemplate": hover})
     layout = {"title": title(name), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
               "yaxis": axis(f"position, {units.position}", range=_range(measured, simulated))}

@@ -19,7 +19,7 @@ class ReproductionData:
         about, further: the first line of the reproduction's description, and the rest of it.
         checks: whether each conclusion holds.
         rows: table of strings, the head first.
-        cpu: time, s.
+        cpu: computing time, s.
         command: command line that made the page.
     """
 
