@@ -171,7 +171,8 @@ def mark(value: float, color: str = GREY, dash: str = "dash") -> dict[str, Any]:
 
 
 def thinned_rows(signals: Array, most: int) -> Ints:
-    """Return at most `most` rows of signals (samples, k), in order: the lowest and highest of each in every interval.
+    """Return at most `most` rows of signals (samples, k): those with the lowest and highest value of each signal in
+    every interval of time, in order.
 
     A line through these rows reaches the same extremes as a line through all rows.
     """

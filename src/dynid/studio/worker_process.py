@@ -56,7 +56,7 @@ class WorkerProcess:
             return self._process
 
     async def ask(self, task: str, params: Mapping[str, Any], heard: Heard | None = None) -> bytes:
-        """Return the answer to a task as JSON. heard: called with the messages in between."""
+        """Return the answer to a task as JSON. heard: function that is called with each message before the answer."""
         async with self._turn:
             process = await self.start()
             assert process.stdin is not None and process.stdout is not None

@@ -28,15 +28,19 @@ class Candidate:
 
     Attributes:
         one: structure of one joint's residual, such as "follows the velocity".
-        many: the same for residuals of several joints.
         hint: probable cause.
         name: the cause in two or three words.
     """
 
     one: str
-    many: str
     hint: str
     name: str
+
+    @property
+    def many(self) -> str:
+        """Structure of the residuals of several joints: `one` with its verb and the word joint in the plural."""
+        verb, rest = self.one.split(" ", 1)
+        return f"{'are' if verb == 'is' else verb.removesuffix('s')} {rest.replace('of the joint', 'of the joints')}"
 
 
 BACKLASH = "backlash"  # of the joint itself or of another joint
@@ -44,42 +48,32 @@ NEIGHBOUR = "neighbour-motion"  # motion of another joint
 
 # Ordered from simple to complex.
 CANDIDATES = {
-    "offset": Candidate("is shifted by a constant", "are shifted by a constant", "an offset is missing", "an offset"),
-    "velocity-sign": Candidate("follows the sign of velocity", "follow the sign of velocity",
+    "offset": Candidate("is shifted by a constant", "an offset is missing", "an offset"),
+    "velocity-sign": Candidate("follows the sign of velocity",
                                "the friction model is too simple: Coulomb friction is missing", "Coulomb friction"),
-    "velocity": Candidate("follows the velocity", "follow the velocity",
-                          "the friction model is too simple: viscous friction is missing", "viscous friction"),
-    "acceleration": Candidate("follows the acceleration", "follow the acceleration",
-                              "inertia or rotor inertia is missing", "rotor inertia"),
-    "position": Candidate("follows the position", "follow the position", "a cable, a spring or gravity is missing: "
+    "velocity": Candidate("follows the velocity", "the friction model is too simple: viscous friction is missing",
+                          "viscous friction"),
+    "acceleration": Candidate("follows the acceleration", "inertia or rotor inertia is missing", "rotor inertia"),
+    "position": Candidate("follows the position", "a cable, a spring or gravity is missing: "
                           "try --friction viscous,coulomb,offset,cable", "a spring or cable"),
-    "asymmetry": Candidate("depends on the direction of motion", "depend on the direction of motion",
-                           "friction differs between the two directions: try --friction asymmetric-coulomb",
-                           "asymmetric friction"),
-    "speed-squared": Candidate("depends nonlinearly on speed", "depend nonlinearly on speed",
-                               "the friction model is too simple, friction is not proportional to speed: "
-                               "try --friction stribeck",
-                               "friction that is nonlinear in speed"),
-    "low-speed": Candidate("rises at low speed", "rise at low speed",
-                           "the friction model is too simple: try --friction stribeck", "Stribeck friction"),
-    "load": Candidate("follows the sign of velocity times the load", "follow the sign of velocity times the load",
-                      "friction increases with the load: try --friction viscous,coulomb,load",
-                      "load-dependent friction"),
-    "delay": Candidate("follows the rate of change of the torque", "follow the rate of change of the torque",
-                       "torque and motion are not synchronised", "a delay"),
+    "asymmetry": Candidate("depends on the direction of motion", "friction differs between the two directions: "
+                           "try --friction asymmetric-coulomb", "asymmetric friction"),
+    "speed-squared": Candidate("depends nonlinearly on speed", "the friction model is too simple, friction is not "
+                               "proportional to speed: try --friction stribeck", "friction that is nonlinear in speed"),
+    "low-speed": Candidate("rises at low speed", "the friction model is too simple: try --friction stribeck",
+                           "Stribeck friction"),
+    "load": Candidate("follows the sign of velocity times the load", "friction increases with the load: "
+                      "try --friction viscous,coulomb,load", "load-dependent friction"),
+    "delay": Candidate("follows the rate of change of the torque", "torque and motion are not synchronised", "a delay"),
     "drift": Candidate("is consistent with friction that changes over time",
-                       "are consistent with friction that changes over time",
                        "one of friction that drifts, as when the drive warms up (warm it up before recording), and a "
                        "load that changes: identify from shorter logs", "drifting friction"),
-    "reversal": Candidate("peaks at reversals of the joint", "peak at reversals of the joints",
-                          "consistent with presliding, friction that changes gradually at a reversal: drop slow rows, "
-                          "or add --friction dahl", "presliding friction"),
-    BACKLASH: Candidate("jumps at reversals of the joint", "jump at reversals of the joints",
-                          "consistent with backlash: the encoder moves through a gap before the link follows",
-                          "backlash"),
-    NEIGHBOUR: Candidate("follows the motion of {}", "follow the motion of {}",
-                         "one of coupled drives, exchanged columns, and another geometry than in the robot file",
-                         "coupled drives"),
+    "reversal": Candidate("peaks at reversals of the joint", "consistent with presliding, friction that changes "
+                          "gradually at a reversal: drop slow rows, or add --friction dahl", "presliding friction"),
+    BACKLASH: Candidate("jumps at reversals of the joint", "consistent with backlash: the encoder moves through a gap "
+                        "before the link follows", "backlash"),
+    NEIGHBOUR: Candidate("follows the motion of {}", "one of coupled drives, exchanged columns, and another geometry "
+                         "than in the robot file", "coupled drives"),
 }
 REPORTED_CANDIDATES = 3  # of a joint; strengths and standard errors of all candidates would take longest
 _OF_PREDICTIONS = ("load", "delay")  # candidates whose columns are made of predicted torques

@@ -153,7 +153,8 @@ def _values(problem: Problem, method: str, options: Mapping[str, Any], refit: Ca
 
 
 def _std(problem: Problem, folds: CutoffFolds, method: str, options: Mapping[str, Any], cutoff: float) -> Array:
-    """Return standard errors (base,) of a method at a cut-off; infinite if not identified, zero if the method fails."""
+    """Return standard errors (base,) of a method at a cut-off (Hz), infinite for parameters that are not identified;
+    zero if the method fails."""
     fold = folds.at(cutoff, np.inf)  # all rows, because their autocorrelation affects the standard errors
     assert fold is not None  # the values at this cut-off were computed before
     part = replace(problem, regression=replace(fold, base=problem.base), data=folds.samples(cutoff),

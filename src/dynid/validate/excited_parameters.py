@@ -260,20 +260,20 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
                                                  if motions[k].room(kind)]
     tried += [(tuple(range(dof)), "more")] if dof > 1 or not tried else []
     results = dict(zip(tried, side_by_side(after, tried, threads=1), strict=True))
-    single = {(what[0][0], what[1]): std for what, std in results.items() if what[1] != "more"}
-    whole = {what[0][0]: std for what, std in results.items() if what[1] == "more" and len(what[0]) == 1}
     everything = results[tuple(range(dof)), "more"]
     still = tuple(k for k in range(dof) if not motions[k].moves)
+
+    def best_of(place: int, among: tuple[Kind, ...]) -> tuple[tuple[tuple[int, ...], Kind], float]:
+        """Return the motion of a single joint with the smallest standard error, and that error."""
+        return min(((what, float(std[place])) for what, std in results.items() if len(what[0]) == 1
+                    and what[1] in among), key=lambda item: item[1], default=(((0,), "more"), np.inf))
+
     found: dict[int, Remedy] = {}
     for place, i in enumerate(wanted):
-        kind: Kind
-        (k, kind), best = min(((key, float(std[place])) for key, std in single.items()), key=lambda item: item[1],
-                              default=((0, "more"), np.inf))
-        joints: tuple[int, ...] = (k,)
-        thorough, wide = min(((key, float(std[place])) for key, std in whole.items()), key=lambda item: item[1],
-                             default=(0, np.inf))
+        (joints, kind), best = best_of(place, kinds)
+        thorough, wide = best_of(place, ("more",))
         if wide < best / 2.0 and best > _WEAK_RELATIVE_STD * size[i]:
-            joints, kind, best = (thorough,), "more", wide
+            (joints, kind), best = thorough, wide
         if float(everything[place]) < best / 10.0 and best > _WEAK_RELATIVE_STD * size[i]:
             joints, kind, best = still if len(still) > 1 else tuple(range(dof)), "more", float(everything[place])
         if best * _MIN_IMPROVEMENT < now[i] / np.sqrt(2.0):  # twice the data reduce it by sqrt(2)
@@ -284,12 +284,9 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
 def _recorded(samples: Sequence[Samples]) -> tuple[Array, Array, Array]:
     """Return positions, velocities and accelerations (rows, dof) of rows spread evenly over all logs."""
     each = max(8, _REPEATED_ROWS // len(samples))
-
-    def some(name: str) -> Array:
-        return np.concatenate([getattr(s, name)[np.linspace(0, len(s) - 1, min(each, len(s))).astype(int)]
-                               for s in samples])
-
-    return some("q"), some("dq"), some("ddq")
+    chosen = [(log, np.linspace(0, len(log) - 1, min(each, len(log))).astype(int)) for log in samples]
+    q, dq, ddq = (np.concatenate([getattr(log, name)[rows] for log, rows in chosen]) for name in ("q", "dq", "ddq"))
+    return q, dq, ddq
 
 
 def _advice(joints: tuple[int, ...], kind: Kind, motions: Sequence[JointMotion], problem: Problem, i: int) -> Note:

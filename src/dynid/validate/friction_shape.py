@@ -139,7 +139,7 @@ class Breakaway(PlainFields):
 
 @dataclass(frozen=True)
 class _Start:
-    """A start of a joint: the rows just before it, its time, s, and its direction."""
+    """A start of a joint from rest: the rows just before the start, its time, s, and the direction of motion, +-1."""
 
     rows: slice
     begin: float

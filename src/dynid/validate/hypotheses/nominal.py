@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate, Problem
 from dynid.lapack import column_space
 from dynid.model import complete
@@ -78,8 +78,8 @@ class Sheet:
     free: Array
     bodies: dict[str, Array]
     values: dict[str, Array]
-    block: Array
-    joint: Array
+    block: Ints
+    joint: Ints
 
 
 def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
@@ -207,30 +207,16 @@ def compare_with_nominal(problem: Problem) -> Sheet | None:
         return None
     part = max(problem.data, key=len)
     rows = np.linspace(0, len(part) - 1, min(_NOMINAL_ROWS, len(part))).astype(int)
-    y = model.regressor(part.q[rows], part.dq[rows], part.ddq[rows])
-    block = np.arange(len(rows)) * _NOMINAL_BLOCKS // len(rows)
-    tau, nominal, free, which, joints = [], [], [], [], []
-    noise = _noise(problem)
-    owners = _bodies(problem, body)
-    columns: dict[str, list[Array]] = {name: [] for name in owners}
-    dof = model.dof
-    for j in range(dof):
-        keep = part.keep[rows, j]
-        dq, ddq = part.dq[rows[keep], j], part.ddq[rows[keep], j]
-        own = np.zeros((int(keep.sum()), 4 * dof))
-        own[:, 4 * j:4 * j + 4] = np.column_stack([np.ones_like(dq), dq, np.sign(dq), ddq])
-        tau.append(part.tau[rows[keep], j] / noise[j])
-        nominal.append(y[keep, j] @ theta / noise[j])
-        free.append(np.column_stack([own, y[keep, j][:, ~body]]) / noise[j])
-        which.append(block[keep])
-        joints.append(np.full(int(keep.sum()), j))
-        for name, places in owners.items():
-            columns[name].append(y[keep, j][:, places] / noise[j])
-    whole = np.concatenate(free)
-    return Sheet(np.concatenate(tau), np.concatenate(nominal), whole[:, np.any(whole, axis=0)],
-                 {name: np.concatenate(parts) for name, parts in columns.items()},
-                 {name: theta[places] for name, places in owners.items()}, np.concatenate(which),
-                 np.concatenate(joints))
+    joint, k = np.nonzero(part.keep[rows].T)  # one joint after the other
+    used, noise, owners = rows[k], _noise(problem)[joint], _bodies(problem, body)
+    y = model.regressor(part.q[rows], part.dq[rows], part.ddq[rows])[k, joint]
+    dq, ddq = part.dq[used, joint], part.ddq[used, joint]
+    friction = np.zeros((len(used), model.dof, 4))  # and rotor inertia, for each joint its own
+    friction[np.arange(len(used)), joint] = np.column_stack([np.ones_like(dq), dq, np.sign(dq), ddq])
+    free = np.column_stack([friction.reshape(len(used), -1), y[:, ~body]]) / noise[:, None]
+    return Sheet(part.tau[used, joint] / noise, y @ theta / noise, free[:, np.any(free, axis=0)],
+                 {name: y[:, places] / noise[:, None] for name, places in owners.items()},
+                 {name: theta[places] for name, places in owners.items()}, k * _NOMINAL_BLOCKS // len(rows), joint)
 
 
 def _bodies(problem: Problem, body: Bools) -> dict[str, Array]:
@@ -248,7 +234,7 @@ def _noise(problem: Problem) -> Array:
     return np.maximum(0.05 * np.sqrt(power), 1e-12)
 
 
-def _left_out(columns: Array, target: Array, block: Array) -> float:
+def _left_out(columns: Array, target: Array, block: Ints) -> float:
     """Return the sum of squared residuals of a least-squares fit in cross-validation over blocks."""
     basis = column_space(columns, 1e-5)
     along, total = basis.T @ target, 0.0

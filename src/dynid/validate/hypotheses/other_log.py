@@ -1,11 +1,11 @@
 """Why an estimate does not predict another log: its parameters were poorly determined, or the machine is different.
 
-Both logs are compressed with the same model. The excess of a split is the increase of the squared residual with one
-set of parameters for both parts over that with one set each, as a share of the latter. The excess between the two logs
-is compared with the largest between contiguous parts of either log, because a model that is too simple gives those an
-excess as well. Each cause is tried as columns for the other log only: inertial parameters of the last body (a load), a
-joint's torque scale, friction. If none of them explains the excess, and it is far above that within logs, the machine
-is different; otherwise the excess is not explained.
+Both logs are compressed with the same model. Two parts of the data are fitted with one set of parameters for both, and
+with a separate set for each. The excess is the relative increase of the squared residual with one set for both. The
+excess between the two logs is compared with the largest excess between contiguous parts of either log, because a model
+that is too simple gives such parts an excess as well. Each cause is tried as columns for the other log only: inertial
+parameters of the last body (a load), a joint's torque scale, friction. If no cause explains the excess, and the excess
+is far above that within logs, the machine is different; otherwise the excess is not explained.
 """
 
 from __future__ import annotations

@@ -165,7 +165,8 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """A hypothesis with its residual in cross-validation: on typical blocks, on each (blocks,), and the mean."""
+    """A hypothesis with squared residuals in cross-validation: on typical blocks of time, on each block (blocks,), and
+    the mean over all blocks."""
 
     misfit: float
     hypothesis: Hypothesis
@@ -235,7 +236,7 @@ def hypothesis_excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
 
 
 def _unchanged(problem: Problem, logs: tuple[Samples, ...]) -> Regression:
-    """Compress unchanged logs, from the rows of the fit if these are torque equations that were kept."""
+    """Return the compressed regression of logs without correction; stored torque equations of the fit are reused."""
     rows = problem.equations
     if logs is problem.data and isinstance(rows, CachedEquations) and type(rows.equations) is TorqueEquations:
         return fold(rows, blocks=BLOCKS, threads=problem.threads)

@@ -66,7 +66,7 @@ class Case:
 
     @cached_property
     def trial(self) -> Trial:
-        """Cross-validated fit to the unchanged data, and of each joint alone."""
+        """Fit of all joints together to the unchanged data, and of each joint alone, cross-validated over blocks."""
         return try_out(self.problem.regression)
 
     @cached_property

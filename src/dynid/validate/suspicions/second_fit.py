@@ -101,7 +101,7 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
 
 
 def without_constraints(case: Case, joints: Collection[str]) -> Case:
-    """Return the unconstrained fit with residual tests of some joints; the same fit if it has no constraints."""
+    """Return the unconstrained fit with residual tests of the named joints; the given fit if it has no constraints."""
     return case if case.estimate.diagnostics.get("unconstrained_relative_error") is None else _refitted(case, joints)
 
 

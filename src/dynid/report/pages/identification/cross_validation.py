@@ -28,7 +28,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def _short(where: str, name: Callable[[str], str]) -> str:
-    """Return names of logs and time spans of a block."""
+    """Return the short names and time spans of the logs of a block of time. where: the same with full names."""
     return "; ".join(", ".join([name(source), *rest]) for source, *rest in
                      (one.rsplit(", ", 1) for one in where.split("; ")))
 

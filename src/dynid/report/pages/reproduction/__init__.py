@@ -62,7 +62,7 @@ def _about(data: ReproductionData) -> Mapping[str, Any]:
 
 
 def subtitle(data: ReproductionData) -> str:
-    """How many checks of the reproduction hold."""
+    """Line below the headline: how many checks of the reproduction hold."""
     held = sum(data.checks.values())
     return f"{data.about} {held} of {count(len(data.checks), 'check')} hold"
 

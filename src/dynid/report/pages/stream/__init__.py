@@ -126,7 +126,7 @@ def _excited(data: StreamData) -> Mapping[str, Any] | None:
 
 
 def subtitle(data: StreamData) -> str:
-    """Method, duration, and number of restarts."""
+    """Line below the headline: method, number of rows and parameters, and number of restarts."""
     return (f"{data.method}, {count(data.samples, 'row')} of the regression, {len(data.names)} base parameters, "
             f"{count(len(data.restarts), 'restart')}")
 
