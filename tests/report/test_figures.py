@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import struct
@@ -31,6 +32,7 @@ from dynid.report.figure import (
     with_breaks,
 )
 from dynid.report.pages.identification import (
+    IDENTIFICATION,
     consistency,
     covariance,
     expressions,
@@ -41,6 +43,7 @@ from dynid.report.pages.identification import (
     skeleton,
     torques,
 )
+from dynid.report.rendering import render
 from dynid.report.words import SLIDING, TURNING, number, percent, seconds, typeset, whole
 from dynid.robot import inertia as ten
 from dynid.validate import ResimulatedLog, free_fall
@@ -284,12 +287,15 @@ def test_physics_is_shown_as_it_was_found(lwr: ReportData) -> None:
     found = lwr.physics
     assert found is not None
     shown = consistency.gather(lwr)  # the estimate of this report is the robot's file, which cannot exist
-    assert shown is not None and len(shown["violations"]) == len(found.violations) > 0
-    for row, link in zip(shown["rows"], found.links, strict=True):
-        assert row["link"] is link and len(row["wrong"]) == len(link.violations)
-        assert row["worst"] is None or row["worst"].amount == max(one.amount for one in link.violations)
-    assert shown["positive"] == 100.0 * found.positive_share and shown["force_rows"] == found.largest_forces
-    assert found.forces is not None and len(shown["forces"]) == 7
+    page = html.unescape(render(replace(IDENTIFICATION, sections=(consistency.SECTION,)), lwr))
+    assert found.violations and all(f'<li class="poor">{typeset(one.message)}</li>' in page for one in found.violations)
+    for link in found.links:
+        row = re.search(rf"<tr><td>{link.name}</td>.*?</tr>", page, re.S)[0]
+        worst = max((one.amount for one in link.violations), default=None)
+        assert ("✓ yes" if worst is None else f"✗ no, by<br>{number(worst, 2)} ") in row
+        assert all(typeset(one.message) in row for one in link.violations)
+    assert f">{percent(100.0 * found.positive_share)}</span>" in page
+    assert shown is not None and found.forces is not None and len(shown["forces"]) == 7
     for j, figure in enumerate(shown["forces"]):
         drawn = np.array([trace["y"] for trace in figure.data])
         exact = found.forces.forces[:, :, j]

@@ -156,7 +156,8 @@ def test_milliseconds_are_refused_and_the_step_is_not_green(page: Any, two_resul
     upload(page, "log", log)
     problem = page.locator("#panel-log [data-where='log.time_unit'] .problem")
     problem.wait_for()
-    assert "ms" in problem.inner_text()
+    told = problem.inner_text()
+    assert "set “Unit of time” to ms" in told and "--set" not in told and "[log]" not in told
     assert page.locator("#panel-log .note.good").count() == 0 or not page.locator("#panel-log .note.good").is_visible()
     page.wait_for_selector("#tab-log:not(.done)")
     page.click("#panel-log button[aria-label='Remove milliseconds.csv']")

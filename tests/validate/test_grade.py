@@ -75,6 +75,14 @@ def test_a_cause_comes_first_and_takes_its_consequences_under_it():
     assert [one.code for one, _ in others] == ["residual-follows-delay", "positions-rounded"]
 
 
+def test_negative_rotor_inertias_of_the_fit_without_a_delay_are_listed_under_the_delay():
+    delay, own = suspect("residual-follows-delay"), suspect("negative-friction")
+    rotor = suspect("negative-rotor-inertia", second_fit=True)
+    assert grouped([rotor, delay, own]) == [(own, ()), (delay, (rotor,))]
+    remark = replace(delay, severity="info", kind="validation")
+    assert grouped([rotor, remark]) == [(remark, ()), (rotor, ())]
+
+
 def test_bad_blocks_of_the_fitted_logs_follow_from_a_cause_and_another_log_does_not():
     blocks, other = suspect("worse-than-zero"), replace(suspect("worse-than-zero"), logs=("other.csv",))
     (first, consequences), (second, _) = grouped([blocks, suspect("torques-swapped", "fatal"), other])

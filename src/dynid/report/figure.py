@@ -171,7 +171,8 @@ def mark(value: float, color: str = GREY, dash: str = "dash") -> dict[str, Any]:
 
 
 def thinned_rows(signals: Array, most: int) -> Ints:
-    """Return at most `most` rows of signals (samples, k), in order: the lowest and highest of each in every interval.
+    """Return at most `most` rows of signals (samples, k): those with the lowest and highest value of each signal in
+    every interval of time, in order.
 
     A line through these rows reaches the same extremes as a line through all rows.
     """
@@ -191,7 +192,8 @@ def thinned_rows(signals: Array, most: int) -> Ints:
 
 
 def with_breaks(t: Array, rows: Ints, longest: float, *signals: Array) -> list[Array]:
-    """Return t and signals at the chosen rows, with nan where two of them are more than `longest` apart in time."""
+    """Return t (samples,) and signals (samples,) at the chosen rows, with nan between rows that are more than `longest`
+    seconds apart."""
     jumps = np.flatnonzero(np.diff(t) > longest) + 1  # first rows after a jump
     at = np.searchsorted(rows, jumps)
     at = distinct(at[(at > 0) & (at < len(rows))])

@@ -131,7 +131,7 @@ def robot_size(frames: Array, poses: Array) -> float:
 
 
 def bounds(parts: Sequence[Array]) -> tuple[Array, Array]:
-    """Return the lowest and highest corner (3,), (3,) of all points (points, 3) of some parts, without nan."""
+    """Return the lowest and highest corner (3,), (3,) of all points in arrays (points, 3); rows of nan are ignored."""
     points = np.concatenate(parts)
     return np.nanmin(points, axis=0), np.nanmax(points, axis=0)
 

@@ -27,7 +27,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Format as '1.62 %', '23 %' or '> 1000 %' without line breaks; a dash for no number."""
+    """Format a percentage as '1.62 %', '23 %' or '> 1000 %' without line breaks; a dash for no number."""
     if value is None or not math.isfinite(value):
         return NOTHING
     if abs(value) > 1000:
@@ -41,7 +41,7 @@ def whole(value: float | None) -> str:
 
 
 def count(number_of: int, noun: str) -> str:
-    """Format as '1 joint', '7 joints'."""
+    """Format a number of items with their noun, such as '1 joint' and '7 joints'."""
     return f"{number_of} {noun}{'' if number_of == 1 else 's'}"
 
 

@@ -44,8 +44,9 @@ Handler = Callable[[Request], Awaitable[Response]]
 class Studio:
     """A workspace, its worker processes, and the open pages.
 
-    `run` is the run file given on the command line. There are three workers: one for jobs and one that reads logs,
-    which Stop ends, and one for short requests in the meantime. `warm`: compile for the first run at startup.
+    `run` is the run file given on the command line. There are three workers: one for jobs, one that reads logs, and one
+    for short requests in the meantime. The button Stop ends the first two. `warm`: whether to compile the code of a
+    first run at startup.
     """
 
     def __init__(self, folder: Path, run: Path | None = None, caps: Caps | None = None, warm: bool = True) -> None:
@@ -299,7 +300,7 @@ def application(studio: Studio, door: Authentication) -> AuthenticationMiddlewar
 
 
 def answered(handler: Handler) -> Handler:
-    """Wrap a handler so that errors of the user become sentences; others are printed on the terminal."""
+    """Wrap a handler so that errors of the user become messages; unexpected errors are printed on the terminal."""
     async def answer(request: Request) -> Response:
         try:
             return await handler(request)
@@ -343,7 +344,7 @@ def page_file(name: str) -> Response:
     """Return a file of the studio's web page, such as a script."""
     path = PAGE / name
     if not _FILE_NAME.fullmatch(name) or not path.is_file():
-        raise Refusal(404, f"the page has no file {name[:80]}")
+        raise Refusal(404, f"the page of the studio has no file {name[:80]}")
     return FileResponse(path, media_type=_CONTENT_TYPES.get(path.suffix, "application/octet-stream"))
 
 

@@ -87,9 +87,7 @@ class Confinement:
                 raise DynidError(f"the studio runs no Python file, such as '{name[:200]}'", _BY_COMMAND, where=where)
             if where == "prior":
                 self._check_prior(path)
-            if path in self.trusted:
-                continue
-            if where == "prior" and path.is_relative_to(self.folder / "results"):
+            if path in self.trusted or (where == "prior" and path.is_relative_to(self.folder / "results")):
                 continue
             if not path.is_relative_to(self.files):
                 raise DynidError(f"{_REFUSAL_REASON}, and '{name[:200]}' was not uploaded",
@@ -102,9 +100,8 @@ class Confinement:
         if (path in self.trusted or path.is_relative_to(self.folder)) and settings.is_file():
             model = toml_file(settings).get("model")
             if isinstance(model, Mapping) and model.get("python"):
-                raise DynidError("the model of the prior is in the Python file "
-                                 f"'{str(model['python'])[:200]}', which the studio does "
-                                 "not run", _BY_COMMAND, where="prior")
+                raise DynidError(f"the model of the prior is in the Python file '{str(model['python'])[:200]}', which "
+                                 "the studio does not run", _BY_COMMAND, where="prior")
 
     def check_files(self, names: Iterable[str]) -> None:
         """Raise an error if one of the named files refers to another file, which libraries would open without a

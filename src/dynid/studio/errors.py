@@ -8,7 +8,7 @@ from dynid.errors import DynidError
 
 
 class Refusal(DynidError):
-    """A refused request: HTTP status, message, hint, and the item it concerns."""
+    """A refused request: HTTP status, message, hint, and the setting that the refusal concerns (`where`)."""
 
     def __init__(self, status: int, sentence: str, *, hint: str | None = None, where: str | None = None) -> None:
         super().__init__(sentence)
@@ -16,7 +16,7 @@ class Refusal(DynidError):
 
     @staticmethod
     def from_error(said: dict[str, Any], status: int = 422) -> Refusal:
-        """Return the error of a worker as a refusal with an HTTP status; unexpected ones are server errors."""
+        """Return the error of a worker as a refusal with an HTTP status; an unexpected error has status 500."""
         return Refusal(500 if said.get("internal") else status, str(said["sentence"]), hint=said.get("hint"),
                        where=said.get("where"))
 

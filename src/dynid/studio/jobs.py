@@ -25,10 +25,10 @@ class StudioJob:
     """A job of the studio.
 
     Attributes:
-        id, kind, state: its id, kind and state.
+        id, kind, state: identifier, kind of the job (one of KINDS), and running, done, failed or stopped.
         share: completed share, 0 to 1, or None if the job has no defined end.
         sentence, seconds, data: progress message, elapsed time, s, and live data.
-        error, result: the error, or the id of its result.
+        error, result: error of a failed job, and identifier of the result of a finished job.
     """
 
     id: str
@@ -43,16 +43,14 @@ class StudioJob:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the job as plain data for JSON."""
-        return {"id": self.id, "kind": self.kind, "state": self.state, "share": self.share, "sentence": self.sentence,
-                "seconds": round(self.seconds, 3), "error": self.error, "result": self.result, "data": self.data}
+        return {**vars(self), "seconds": round(self.seconds, 3)}
 
 
 class Jobs:
-    """The present or last job. changed: called when a job has finished with a result."""
+    """The running or last job of a studio. changed: function that is called when a job has ended."""
 
-    def __init__(
-        self, worker: WorkerProcess, events: EventHub, space: StudioFolder, changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, worker: WorkerProcess, events: EventHub, space: StudioFolder,
+                 changed: Callable[[], None]) -> None:
         self.worker, self.events, self.space, self.changed = worker, events, space, changed
         self.current: StudioJob | None = None
         self._task: asyncio.Task[None] | None = None

@@ -12,6 +12,7 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 
@@ -85,24 +86,20 @@ class Authentication:
             return True
         if self.host not in ("0.0.0.0", "::"):
             return False
-        return name in {socket.gethostname().lower(), socket.getfqdn().lower()} or _is_number(name)
+        return name in {socket.gethostname().lower(), socket.getfqdn().lower()} or _numeric_address(name) is not None
 
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach a server at this address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+    address = _numeric_address(host)
+    return host.lower() == "localhost" if address is None else address.is_loopback
 
 
-def _is_number(name: str) -> bool:
-    """Whether a host is a numeric address, which no foreign name can imitate."""
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+def _numeric_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the numeric address of a host, which no name of another site can imitate; None for a name."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host)
+    return None
 
 
 class AuthenticationMiddleware:

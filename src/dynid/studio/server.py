@@ -44,11 +44,11 @@ class Opened:
 
 def open_studio(folder: Path, run: Path | None = None, host: str = "127.0.0.1", port: int = 0,
                 caps: Caps | None = None, warm: bool = True) -> Opened:
-    """Open a studio on a folder that no other one uses; see `Studio`.
+    """Open a studio on a folder that no other studio uses; arguments as in `Studio` and `_listening`.
 
-    Without a given port it uses the port of the last studio on the folder, if it is free, and the stored secret of its
-    cookie, so that an open page reconnects. A studio that other machines can reach neither uses nor stores a secret,
-    because its cookies cross the network without encryption.
+    Without a given port, the studio uses the port of the last studio on the folder, if that port is free, and the
+    stored secret of its cookie, so that an open page reconnects. A studio that other machines can reach neither uses
+    nor stores a secret, because its cookies cross the network without encryption.
     """
     studio = Studio(folder, run, caps, warm)
     try:
@@ -82,7 +82,7 @@ class StudioServer(uvicorn.Server):
 
 
 async def serve(opened: Opened, browser: bool = False) -> None:
-    """Answer requests until Ctrl-C. browser: whether to open one once the server answers."""
+    """Answer requests until Ctrl-C. browser: whether to open a browser once the server answers."""
     server = StudioServer(opened)
     loop = asyncio.get_running_loop()
     if browser:

@@ -67,9 +67,8 @@ def answer(task: str, params: Mapping[str, Any], voice: ProgressChannel, confine
                                    "where": problem.where})
     except Exception as problem:  # a bug in dynid: a sentence for the page, the traceback for the terminal
         traceback.print_exc()
-        voice.say("failed", error={"sentence": "an internal error occurred in dynid "
-                                               f"({type(problem).__name__}); the terminal that started "
-                                               "the studio shows the details", "hint": None,
+        voice.say("failed", error={"sentence": f"an internal error occurred in dynid ({type(problem).__name__}); the "
+                                               "terminal that started the studio shows the details", "hint": None,
                                    "where": None, "internal": True})
     else:
         voice.say("done", body)

@@ -47,29 +47,16 @@ class WorkerProcess:
                 raise Refusal(503, _STUDIO_STOPPED)
             if self._process is None or self._process.returncode is not None:
                 arguments = [str(self.folder), *([] if self.trusted is None else [str(self.trusted)])]
+                environment = {"DYNID_MAX_UNPACKED_MB": _UNPACKED_MB, **os.environ, "TMPDIR": str(self.temporary),
+                               "OPENBLAS_NUM_THREADS": "1"}
                 self._process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "dynid.studio.worker",
-                    *arguments,
-                    limit=_MAX_MESSAGE_BYTES,
-                    cwd=self.folder,
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.PIPE,
-                    start_new_session=True,
-                    umask=0o077,
-                    env={
-                        "DYNID_MAX_UNPACKED_MB": _UNPACKED_MB,
-                        **os.environ,
-                        "TMPDIR": str(self.temporary),
-                        "OPENBLAS_NUM_THREADS": "1",
-                    },
-                )
+                    sys.executable, "-P", "-m", "dynid.studio.worker", *arguments, limit=_MAX_MESSAGE_BYTES,
+                    cwd=self.folder, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                    start_new_session=True, umask=0o077, env=environment)
             return self._process
 
     async def ask(self, task: str, params: Mapping[str, Any], heard: Heard | None = None) -> bytes:
-        """Return the answer to a task as JSON. heard: called with the messages in between."""
+        """Return the answer to a task as JSON. heard: function that is called with each message before the answer."""
         async with self._turn:
             process = await self.start()
             assert process.stdin is not None and process.stdout is not None

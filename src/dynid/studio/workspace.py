@@ -61,7 +61,7 @@ class Caps:
 
 
 class StudioFolder:
-    """Folder of a studio. caps: size limits of uploads."""
+    """The folder of a studio with its uploaded files, run file and results. caps: size limits of uploads."""
 
     def __init__(self, folder: Path, caps: Caps | None = None) -> None:
         self.folder, self.caps = folder.resolve(), caps or Caps()
@@ -225,8 +225,7 @@ class StudioFolder:
 
     def _too_large(self, name: str, others: int) -> Refusal:
         if others + self.caps.file <= self.caps.total:
-            return Refusal(413, "the file is larger than "
-                                f"{_mega(self.caps.file)}, the limit of "
+            return Refusal(413, f"the file is larger than {_mega(self.caps.file)}, the limit of "
                                 "the studio", hint="shorten it, or use dynid at the command line", where=f"file {name}")
         return Refusal(413, f"with this file the studio would contain more than {_mega(self.caps.total)}",
                        hint="remove files that are not needed", where=f"file {name}")

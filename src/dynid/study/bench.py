@@ -49,7 +49,8 @@ class Bench:
     Attributes:
         model, base, theta: model, base parameters, and true standard parameters (parameters,).
         controller, path: control law, and reference motion.
-        encoder, position_noise, torque_noise: (dof,), at noise level 1.
+        encoder, position_noise, torque_noise: (dof,), resolution of the encoders, rad or m, and standard deviations of
+            the position noise, rad or m, and torque noise, N m or N, at noise level 1.
         factor: (base, base), triangular factor of the base regressor along the motion: |factor x| is the norm of the
             torques of x.
         entries, seed: methods with initial values, and seed of the random numbers.

@@ -160,7 +160,7 @@ def _provenance(data: StudyPage) -> Mapping[str, Any]:
 
 
 def _subtitle(data: StudyPage) -> str:
-    """Number of logs, noise levels and parameters, and the seed."""
+    """Line below the headline: number of logs, noise levels and parameters, and the seed."""
     study = data.result.study
     return (f"{count(study.repetitions, 'simulated log')} at each of {count(len(study.noise.factors), 'noise level')}, "
             f"{len(data.result.names)} base parameters, seed {study.seed}")

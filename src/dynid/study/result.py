@@ -25,10 +25,12 @@ class Score:
     """Results of one contestant at one noise level.
 
     Attributes:
-        label, method, start, factor: contestant, and noise level.
+        label, method, start: name in tables, method, and initial values of the contestant.
+        factor: noise level.
         truth: (base,), true base parameters.
-        values, std, identified: (converged, base).
-        seconds: (converged,), computing time.
+        values, std, identified: (converged, base), estimates, standard errors and masks of identified parameters, from
+            the logs with an estimate.
+        seconds: (converged,), computing time, s.
         torque_error: (converged,), percent, error of the predicted torques along the motion.
         failures: repetitions without an estimate, with the message of each.
     """
@@ -62,7 +64,7 @@ class Score:
 
     @property
     def bias(self) -> Array:
-        """Mean error (base,) of each parameter over the logs; zero if not known."""
+        """Mean error (base,) of each parameter over the logs; zero if it was identified in fewer than two logs."""
         return self._mean(self.values - self.truth)
 
     @property
@@ -73,12 +75,14 @@ class Score:
 
     @property
     def stated(self) -> Array:
-        """Standard error that the method states (base,), RMS over the logs; zero if unknown."""
+        """Standard error (base,) that the method states, RMS over the logs; zero if it was identified in fewer than two
+        logs."""
         return np.sqrt(self._mean(np.where(self.identified, self.std, 0.0) ** 2))
 
     @property
     def coverage(self) -> Array:
-        """Share of the logs whose stated 95 % interval contains the true value (base,); zero if not known."""
+        """Share (base,) of the logs whose 95 % interval contains the true value; zero if the parameter was identified
+        in fewer than two logs."""
         return self._mean((np.abs(self.values - self.truth) <= INTERVAL * self.std).astype(float))
 
     @property
@@ -87,7 +91,7 @@ class Score:
         return np.abs(self.bias) / np.maximum(self.spread, 1e-300)
 
     def group(self, members: Bools) -> dict[str, float] | None:
-        """Return a summary of the parameters among `members` (base,); None if none is known."""
+        """Return a summary of the parameters in the mask `members` (base,); None if none was identified in two logs."""
         chosen = members & self.known
         if not chosen.any():
             return None
@@ -116,9 +120,11 @@ class StudyResult:
     """Result of a study.
 
     Attributes:
-        names, units, truth: (base,).
-        inertial: (base,), parameters of links and rotors. Other parameters, such as friction, are reported separately,
-            because their columns contain the sign of a noisy velocity.
+        study, robot: settings of the study, and name of the robot.
+        names, units, truth: (base,), names, units and true values of the base parameters.
+        inertial: (base,), mask of the parameters of links and rotors. Other parameters, such as friction, are reported
+            separately, because their columns contain the sign of a noisy velocity.
+        scores: results of each contestant at each noise level.
     """
 
     study: Study

@@ -25,7 +25,7 @@ class Noise(BaseModel):
         encoder: resolution, rad or m per count, 0 for none; each repetition starts at another fraction of a count.
         position: standard deviation of white noise inside the loop, rad or m.
         torque: standard deviation of white noise, N m or N; None: a hundredth of each joint's effective torque.
-        factors: noise levels, which multiply all of these.
+        factors: noise levels; each factor multiplies the encoder resolution and both standard deviations.
     """
 
     model_config = ConfigDict(frozen=True, defer_build=True, extra="forbid")

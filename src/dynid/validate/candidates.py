@@ -28,15 +28,19 @@ class Candidate:
 
     Attributes:
         one: structure of one joint's residual, such as "follows the velocity".
-        many: the same for residuals of several joints.
         hint: probable cause.
         name: the cause in two or three words.
     """
 
     one: str
-    many: str
     hint: str
     name: str
+
+    @property
+    def many(self) -> str:
+        """Structure of the residuals of several joints: `one` with its verb and the word joint in the plural."""
+        verb, rest = self.one.split(" ", 1)
+        return f"{'are' if verb == 'is' else verb.removesuffix('s')} {rest.replace('of the joint', 'of the joints')}"
 
 
 BACKLASH = "backlash"  # of the joint itself or of another joint
@@ -44,42 +48,32 @@ NEIGHBOUR = "neighbour-motion"  # motion of another joint
 
 # Ordered from simple to complex.
 CANDIDATES = {
-    "offset": Candidate("is shifted by a constant", "are shifted by a constant", "an offset is missing", "an offset"),
-    "velocity-sign": Candidate("follows the sign of velocity", "follow the sign of velocity",
+    "offset": Candidate("is shifted by a constant", "an offset is missing", "an offset"),
+    "velocity-sign": Candidate("follows the sign of velocity",
                                "the friction model is too simple: Coulomb friction is missing", "Coulomb friction"),
-    "velocity": Candidate("follows the velocity", "follow the velocity",
-                          "the friction model is too simple: viscous friction is missing", "viscous friction"),
-    "acceleration": Candidate("follows the acceleration", "follow the acceleration",
-                              "inertia or rotor inertia is missing", "rotor inertia"),
-    "position": Candidate("follows the position", "follow the position", "a cable, a spring or gravity is missing: "
+    "velocity": Candidate("follows the velocity", "the friction model is too simple: viscous friction is missing",
+                          "viscous friction"),
+    "acceleration": Candidate("follows the acceleration", "inertia or rotor inertia is missing", "rotor inertia"),
+    "position": Candidate("follows the position", "a cable, a spring or gravity is missing: "
                           "try --friction viscous,coulomb,offset,cable", "a spring or cable"),
-    "asymmetry": Candidate("depends on the direction of motion", "depend on the direction of motion",
-                           "friction differs between the two directions: try --friction asymmetric-coulomb",
-                           "asymmetric friction"),
-    "speed-squared": Candidate("depends nonlinearly on speed", "depend nonlinearly on speed",
-                               "the friction model is too simple, friction is not proportional to speed: "
-                               "try --friction stribeck",
-                               "friction that is nonlinear in speed"),
-    "low-speed": Candidate("rises at low speed", "rise at low speed",
-                           "the friction model is too simple: try --friction stribeck", "Stribeck friction"),
-    "load": Candidate("follows the sign of velocity times the load", "follow the sign of velocity times the load",
-                      "friction increases with the load: try --friction viscous,coulomb,load",
-                      "load-dependent friction"),
-    "delay": Candidate("follows the rate of change of the torque", "follow the rate of change of the torque",
-                       "torque and motion are not synchronised", "a delay"),
+    "asymmetry": Candidate("depends on the direction of motion", "friction differs between the two directions: "
+                           "try --friction asymmetric-coulomb", "asymmetric friction"),
+    "speed-squared": Candidate("depends nonlinearly on speed", "the friction model is too simple, friction is not "
+                               "proportional to speed: try --friction stribeck", "friction that is nonlinear in speed"),
+    "low-speed": Candidate("rises at low speed", "the friction model is too simple: try --friction stribeck",
+                           "Stribeck friction"),
+    "load": Candidate("follows the sign of velocity times the load", "friction increases with the load: "
+                      "try --friction viscous,coulomb,load", "load-dependent friction"),
+    "delay": Candidate("follows the rate of change of the torque", "torque and motion are not synchronised", "a delay"),
     "drift": Candidate("is consistent with friction that changes over time",
-                       "are consistent with friction that changes over time",
                        "one of friction that drifts, as when the drive warms up (warm it up before recording), and a "
                        "load that changes: identify from shorter logs", "drifting friction"),
-    "reversal": Candidate("peaks at reversals of the joint", "peak at reversals of the joints",
-                          "consistent with presliding, friction that changes gradually at a reversal: drop slow rows, "
-                          "or add --friction dahl", "presliding friction"),
-    BACKLASH: Candidate("jumps at reversals of the joint", "jump at reversals of the joints",
-                          "consistent with backlash: the encoder moves through a gap before the link follows",
-                          "backlash"),
-    NEIGHBOUR: Candidate("follows the motion of {}", "follow the motion of {}",
-                         "one of coupled drives, exchanged columns, and another geometry than in the robot file",
-                         "coupled drives"),
+    "reversal": Candidate("peaks at reversals of the joint", "consistent with presliding, friction that changes "
+                          "gradually at a reversal: drop slow rows, or add --friction dahl", "presliding friction"),
+    BACKLASH: Candidate("jumps at reversals of the joint", "consistent with backlash: the encoder moves through a gap "
+                        "before the link follows", "backlash"),
+    NEIGHBOUR: Candidate("follows the motion of {}", "one of coupled drives, exchanged columns, and another geometry "
+                         "than in the robot file", "coupled drives"),
 }
 REPORTED_CANDIDATES = 3  # of a joint; strengths and standard errors of all candidates would take longest
 _OF_PREDICTIONS = ("load", "delay")  # candidates whose columns are made of predicted torques
@@ -93,12 +87,12 @@ class CandidateFit:
         candidate: a key of CANDIDATES.
         share: explained share of the residual's power.
         torque: RMS of the explained part, N m or N.
-        strength: F statistic with the effective number of rows, zero if `left_out` is not positive. It and `std` are
-            computed of the first `REPORTED_CANDIDATES` and of a delay; it is NaN of the others.
+        strength: F statistic with the effective number of rows, zero if `left_out` is not positive. The strength and
+            `std` are computed for the first `REPORTED_CANDIDATES` and for a delay; otherwise the strength is NaN.
         left_out: explained share in cross-validation.
-        blocks: share of the blocks that it predicts better than zero.
-        coefficient, std: residual per unit of a single-column candidate, and its standard error.
-        neighbour: the other joint, if the candidate is its motion.
+        blocks: share of the blocks of time that the candidate predicts better than a residual of zero.
+        coefficient, std: residual per unit of a candidate with one column, and its standard error; else None.
+        neighbour: name of the other joint, if the candidate is the motion or backlash of another joint.
         of_own: like `left_out`, for the residual of the joint's own equations, which is smaller if joints contradict
             each other.
         rivals: other candidates that explain about as much, so that the data do not distinguish them.
@@ -186,8 +180,8 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
 
     Residual and candidate are projected on the complement of the joint's own columns, so that the fit shows the benefit
     of adding the candidate to the model (added-variable test). Candidates are ranked by their cross-validation error,
-    so that many columns are no advantage. among: names of the candidates, by default all; of those named, all have a
-    strength and a standard error.
+    so that many columns are no advantage. among: names of the candidates to fit, by default all; every candidate that
+    is named here gets a strength and a standard error.
     """
     use = np.flatnonzero(rows.keep[:, j])
     residual = rows.residual[use, j]
@@ -239,9 +233,9 @@ class _Projected:
 
     Attributes:
         direction: orthonormal columns (m, k).
-        along: their coefficients (k,) in the projected residual.
-        gained: sum of squares that they explain in cross-validation.
-        size: of a single column; None for several.
+        along: (k,), coefficients of the projected residual along `direction`.
+        gained: sum of squares that the candidate explains in cross-validation.
+        size: norm of a single column before and after projection, multiplied; None for several columns.
         spread: standard error of the coefficients over blocks of time.
     """
 
@@ -306,7 +300,7 @@ def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float
 
 
 def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
-    """Return the candidates sorted: the most probable with its rivals first, the others by explained share."""
+    """Return the candidates sorted: first the most probable one, which names its rivals, then by explained share."""
     if not found:
         return ()
     found = sorted(found, key=lambda f: -f.of_own)

@@ -127,9 +127,9 @@ def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Seque
             training: tuple[Regression | None, Regression | None] = (None, None)) -> EstimateComparison:
     """Compare two estimates with each other, and both on samples, log by log.
 
-    If one estimate has all parameters of the other, both are expressed in its base parameters, and missing parameters
-    are zero. Otherwise base parameters with the same name and expression are compared. `training` are the compressed
-    regressions that the estimates were identified from, if available.
+    If the model of one estimate has all parameters of the other, both are expressed in the base parameters of the
+    larger model, and parameters that the smaller model lacks are zero. Otherwise base parameters with the same name and
+    expression are compared. `training` are the compressed regressions of the identifications, if available.
     """
     require_type((estimate_a, estimate_b), Estimate, "compare", "compare(dynid.load('a'), dynid.load('b'))")
     parts = (samples,) if isinstance(samples, Samples) else tuple(samples)
@@ -152,7 +152,10 @@ def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Seque
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """An estimate expressed in base parameters `names`: values, variances, and which are determined."""
+    """An estimate expressed in base parameters `names`: values, variances, and a mask of the determined ones.
+
+    own: names of determined base parameters of the estimate's own model, if that cannot be expressed in `names`.
+    """
 
     names: tuple[str, ...]
     values: Array
@@ -167,7 +170,7 @@ class _Values:
 
 
 def _check_robots(a: Estimate, b: Estimate) -> None:
-    """Raise an error if two estimates belong to robots with other joints."""
+    """Raise an error if two estimates belong to robots with different joints."""
     if a.model.dof != b.model.dof:
         raise ModelError(f"the estimates belong to robots with {a.model.dof} and {b.model.dof} joints and cannot be "
                          "compared")
@@ -285,6 +288,6 @@ def compare_sets(sets: Sequence[Extraction], motion: Samples, references: Mappin
     model = required_robot_model(sets[0].given.model, "a comparison of extracted sets")
     every = {**references, **{one.name: one.theta for one in sets}}
     if len(every) < len(references) + len(sets):
-        raise ModelError("two extracted sets have the same name; give each its own")
+        raise ModelError("two extracted sets have the same name; give each set its own name")
     torques = {name: model.inverse_dynamics(theta, motion.q, motion.dq, motion.ddq) for name, theta in every.items()}
     return SetComparison(tuple(sets), next(iter(every)), motion, torques, wrench_comparison(model, every, motion))

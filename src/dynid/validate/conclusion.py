@@ -292,9 +292,9 @@ def _needless_friction(case: Case) -> Iterator[Finding]:
 def _unexplained(case: Case, weighed: Sequence[Weighed], is_patterned: bool) -> Iterator[Finding]:
     """Return a finding on joints that contradict each other, if no tested fault explains the contradiction.
 
-    It is a warning if the contradiction causes most of the misfit: in cross-validation, in the fit by far more than on
-    real machines, or in the fit while gravity acts against the nominal model. Separate fits of the joints also absorb
-    some unmodelled friction, so they predict a healthy robot slightly better too.
+    The finding is a warning if the contradiction causes most of the misfit in cross-validation. It is a warning too if
+    the misfit of the fit is far above that of real machines, or if gravity acts against the nominal model. Separate
+    fits of the joints also absorb some unmodelled friction, so they predict a healthy robot slightly better too.
     is_patterned: whether a residual follows a missing term, which can cause small contradictions between joints.
     """
     trial = case.trial

@@ -140,7 +140,7 @@ def _logs(problem: Problem, method: str, options: Mapping[str, Any]) -> tuple[Lo
 
 
 def _alone(problem: Problem, log: int) -> Problem:
-    """Return the problem with one of several logs alone; log: its index."""
+    """Return the problem with the data of one of several logs alone; log: index of that log."""
     blocks = [block for block in problem.regression.blocks if block.spans[0].log == log]
     regression = replace(Regression.from_blocks(problem.base, blocks, problem.regression.joints),
                          prior=problem.regression.prior)
@@ -150,7 +150,8 @@ def _alone(problem: Problem, log: int) -> Problem:
 
 
 def _spread(values: Array, estimate: Estimate) -> tuple[Array, Array | None, float | None]:
-    """Return jackknife standard errors over the blocks (base,), the stated ones, and the median of their ratio."""
+    """Return jackknife standard errors over the blocks (base,), the standard errors of the estimate from all data
+    (base,), and the median of their ratio; None for the last two if they are not defined."""
     count = len(values)
     with np.errstate(invalid="ignore"):
         jackknife = np.sqrt((count - 1) / count * np.sum((values - values.mean(axis=0)) ** 2, axis=0))
@@ -163,7 +164,7 @@ def _spread(values: Array, estimate: Estimate) -> tuple[Array, Array | None, flo
 
 @dataclass(frozen=True, eq=False)
 class UnrepeatedBlocks:
-    """Blocks of a cross-validation that the others do not determine.
+    """Blocks of time with a motion that no other block has, so that the other blocks do not determine the parameters.
 
     Attributes:
         numbers: indices in `CrossValidation.blocks`, from 0.
@@ -178,7 +179,7 @@ class UnrepeatedBlocks:
 
 
 def unrepeated_blocks(problem: Problem, estimate: Estimate, cross: CrossValidation) -> UnrepeatedBlocks | None:
-    """Return the blocks with unusual errors that the other blocks do not determine; None if there are none."""
+    """Return the blocks of time with unusual errors whose motion no other block has; None if there are none."""
     errors = np.where(np.isfinite(cross.errors), cross.errors, 0.0)
     unusual = np.flatnonzero(errors > UNUSUAL_ERROR * np.median(errors))
     regression = problem.regression
@@ -210,7 +211,7 @@ def _expected_error(rest: Array, own: Array) -> float:
 
 
 def unrepeated_finding(problem: Problem, cross: CrossValidation, found: UnrepeatedBlocks) -> Finding:
-    """Return the finding on blocks that the others do not determine."""
+    """Return the finding on blocks of time with a motion that no other block has."""
     where = [cross.where[number] for number in found.numbers]
     spans = [span for number in found.numbers for span in problem.regression.blocks[cross.blocks[number]].spans]
     times = listed([f"{span.start:.3g} to {span.stop:.3g} s" for span in spans], 4)

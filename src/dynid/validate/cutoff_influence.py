@@ -33,20 +33,20 @@ class CutoffDependence:
     """An estimate at its cut-off and at other cut-offs, for the same model and rows.
 
     Attributes:
-        method: of all estimates.
-        cutoff: of the estimate, Hz.
-        others: (k,), half and twice that value if the log allows it, Hz.
-        names: (base,), of the base parameters.
-        values: (base,), at the cut-off.
+        method: name of the method of all estimates.
+        cutoff: cut-off frequency of the estimate, Hz.
+        others: (k,), half and twice that frequency if the log allows it, Hz.
+        names: (base,), names of the base parameters.
+        values: (base,), values of the base parameters at `cutoff`.
         std: (base,), standard errors at the cut-off; infinite if a parameter is not identified.
         at: (k, base), values at the other cut-offs: `values` plus the change. If the rate allows it, changes are
             computed from means of neighbouring rows.
         torques: (k,), change of predicted torques in percent of the measured ones.
-        error: of the fit, percent.
-        refused: (k,), cut-offs that cross-validation found worse, or that are too close to the motion's band; they are
-            not used as evidence.
+        error: relative torque error of the fit, percent.
+        refused: (k,), mask of cut-offs that cross-validation found worse, or that are too close to the motion's band;
+            these are not used as evidence.
         is_chosen: whether the cut-off was chosen from the data, not given.
-        std_at: returns standard errors (base,) at one of the other cut-offs (Hz). They include the noise there and are
+        std_at: returns standard errors (base,) at one of the other cut-offs (Hz), including the noise there. They are
             computed on demand, because this takes as long as the estimate.
     """
 
@@ -127,7 +127,7 @@ def cutoff_dependence(problem: Problem, estimate: Estimate, *, options: Mapping[
 
 
 def _refused(choice: CutoffChoice, cutoff: float) -> bool:
-    """Whether the choice of the cut-off found this one worse than the best, or excluded it for removing motion."""
+    """Whether cross-validation found a cut-off (Hz) worse than the best, or excluded it because it removes motion."""
     tried = choice.tried
     return bool(len(tried)) and (cutoff < 0.99 * float(tried.min()) or bool(np.any(np.isclose(tried, cutoff)
                                                                                    & ~choice.alike)))
@@ -153,7 +153,8 @@ def _values(problem: Problem, method: str, options: Mapping[str, Any], refit: Ca
 
 
 def _std(problem: Problem, folds: CutoffFolds, method: str, options: Mapping[str, Any], cutoff: float) -> Array:
-    """Return standard errors (base,) of a method at a cut-off; infinite if not identified, zero if the method fails."""
+    """Return standard errors (base,) of a method at a cut-off (Hz), infinite for parameters that are not identified;
+    zero if the method fails."""
     fold = folds.at(cutoff, np.inf)  # all rows, because their autocorrelation affects the standard errors
     assert fold is not None  # the values at this cut-off were computed before
     part = replace(problem, regression=replace(fold, base=problem.base), data=folds.samples(cutoff),

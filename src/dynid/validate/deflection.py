@@ -21,7 +21,7 @@ from dynid.estimate import Estimate
 from dynid.model import FlexibleModel, complete, flexible_joint_model
 from dynid.order_statistics import median
 from dynid.output_fields import output_fields, record
-from dynid.plain import finite
+from dynid.plain import plain
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation.selection import inside_borders
 from dynid.recording.sample_preparation import filtered_again
@@ -77,17 +77,16 @@ class Deflection:
                    damping=_MEASURED | None, hysteresis=_MEASURED | None, skew=_MEASURED | None)
     def to_dict(self) -> dict[str, Any]:
         """Return the stiffness, damping and hysteresis as plain data for JSON."""
-        found: dict[str, Any] = {"joint": self.joint, "origin": self.origin, "rows": len(self.bend),
-                                 "largest_bend": finite(float(np.abs(self.bend - np.median(self.bend)).max()))}
-        for name in ("stiffness", "damping", "hysteresis", "skew"):
-            pair = getattr(self, name)
-            found[name] = None if pair is None else {"value": finite(pair[0]), "std": finite(pair[1])}
-        return found
+        pairs = {"stiffness": self.stiffness, "damping": self.damping, "hysteresis": self.hysteresis, "skew": self.skew}
+        return plain({"joint": self.joint, "origin": self.origin, "rows": len(self.bend),
+                      "largest_bend": np.abs(self.bend - np.median(self.bend)).max(),
+                      **{name: pair and {"value": pair[0], "std": pair[1]} for name, pair in pairs.items()}})
 
 
 def deflections(estimate: Estimate, data: Sequence[Samples], recordings: Sequence[Recording]) -> tuple[Deflection, ...]:
-    """Return the deflection of every joint whose motor and link positions are both logged. The torque is that of a
-    sensor, or follows from an estimate with flexible joints. data, recordings: samples and logs, in the same order."""
+    """Return the deflection of every joint whose motor and link positions are both logged. The torque on the joint is
+    measured by a sensor, or computed with an estimate of flexible joints. data, recordings: samples and recordings of
+    the same logs, in the same order."""
     flexible = flexible_joint_model(estimate.model)
     if len(recordings) != len(data) or any(log.motor_position is None or samples.settings.get("thin", 1) != 1
                                            for log, samples in zip(recordings, data, strict=True)):
@@ -174,9 +173,10 @@ class Resonance:
     """An oscillation of one joint.
 
     Attributes:
-        frequency: Hz.
-        above: ratio of its power to that of neighbouring frequencies.
-        coherence: share of its power that the position explains.
+        joint: name of the joint.
+        frequency: frequency of the oscillation, Hz.
+        above: ratio of the power of the oscillation to that of neighbouring frequencies.
+        coherence: share of the power of the torque at this frequency that the position explains.
         torque: RMS of the oscillation, N m or N.
     """
 

@@ -31,8 +31,8 @@ class Counted(PlainFields):
 
     Attributes:
         equations: number of equations used.
-        of: rows times measured joints.
-        torque_cutoffs: low-pass cut-off of the torques in each log, Hz; None for measured torques.
+        of: number of all equations, rows times joints with measured torque.
+        torque_cutoffs: low-pass cut-off of the torques in each log, Hz; None for unfiltered torques.
     """
 
     equations: int

@@ -1,9 +1,10 @@
 """Parameters that the data do not excite, and the motion that would excite each.
 
-The weighted triangular factor contains the information on a base parameter. The norm of its column is its
-signal-to-noise ratio; the part of the column that is orthogonal to the others shows how well it is distinguished from
-them. To find a motion that would help, recorded rows are evaluated again with one joint's range, speed or
-acceleration extended to its limits. The resulting standard error is compared with the present one.
+The weighted triangular factor of the regression has one column per base parameter. The norm of this column is the
+signal-to-noise ratio of the parameter. The part of the column that is orthogonal to all other columns shows how well
+the parameter is distinguished from the others. To find a motion that would help, recorded rows are evaluated again with
+one joint's range, speed or acceleration extended to its limits. The resulting standard error is compared with the
+present standard error.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dynid.findings import Note
 from dynid.lapack import TRIANGULAR_SHARE, is_full_rank, solve_triangular
 from dynid.order_statistics import distinct, median
 from dynid.output_fields import output_fields
-from dynid.plain import PlainFields, finite
+from dynid.plain import PlainFields, finite, plain
 from dynid.recording import Samples
 from dynid.regression.equations import Layout
 from dynid.regression.factor import triangular
@@ -48,10 +49,10 @@ class Remedy(PlainFields):
     """A motion that would excite a parameter.
 
     Attributes:
-        joints: joints to move, from 0.
+        joints: indices of the joints to move, from 0.
         kind: kind of motion.
-        share: expected standard error relative to the present one, for a log of the same length.
-        advice: the advice as a sentence.
+        share: expected standard error of the parameter over its present one, for a log of the same length.
+        advice: text that recommends the motion.
     """
 
     joints: tuple[int, ...]
@@ -65,16 +66,16 @@ class ExcitedParameter(PlainFields):
     """Excitation of one base parameter by the data.
 
     Attributes:
-        name, expression: of the base parameter.
-        status: "poorly-determined" for a standard error above 50 % of the value, "weak" for one that is large compared
-            with usual values of its kind.
-        value, std: estimate and standard error.
-        sensitivity: RMS torque per unit of the parameter, over the equations it affects.
-        torque: RMS torque of its value.
-        signal: magnitude of its value over its standard error if all others were known.
-        independent_share: share of its column that is independent of the others, 0 to 1.
-        doubt: torque of one standard error, percent of the torque of the joint it affects most.
-        confounded: parameters it cannot be distinguished from.
+        name, expression: name of the base parameter, and its combination of standard parameters.
+        status: "poorly-determined" for a standard error above 50 % of the value, "weak" for a standard error that is
+            large compared with usual values of parameters of the same unit.
+        value, std: estimate of the parameter, and its standard error.
+        sensitivity: RMS torque per unit of the parameter, over the equations that the parameter affects.
+        torque: RMS torque due to the value of the parameter, N m or N.
+        signal: magnitude of the value over its standard error if all other parameters were known.
+        independent_share: share of the parameter's column that is independent of all other columns, 0 to 1.
+        doubt: torque of one standard error, percent of the torque of the joint that the parameter affects most.
+        confounded: names of parameters that the data do not distinguish from this parameter.
         lacking: whether a better motion is recommended; a parameter that is known to be small needs none.
         remedy, sentence: recommended motion, and the excitation as a sentence.
     """
@@ -113,8 +114,7 @@ class DataExcitation:
 
     @output_fields(parameters=list[ExcitedParameter], motions=list[JointMotion], sentences=list[str])
     def to_dict(self) -> dict[str, Any]:
-        return {"parameters": [p.to_dict() for p in self.parameters], "motions": [m.to_dict() for m in self.motions],
-                "sentences": list(self.sentences)}
+        return plain({"parameters": self.parameters, "motions": self.motions, "sentences": self.sentences})
 
 
 def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
@@ -194,7 +194,8 @@ def _one_way_pairs(problem: Problem, estimate: Estimate, motions: Sequence[Joint
 
 
 def standard_errors(r: Array) -> Array:
-    """Return standard errors of all parameters from a weighted triangular factor; very large if unexcited."""
+    """Return standard errors (k,) of all parameters from a weighted triangular factor r (k, k); very large for
+    parameters without excitation."""
     norms = np.linalg.norm(r, axis=0)
     scale = np.where(norms > 0, norms, max(float(norms.max(initial=0.0)), 1.0) * _SINGULAR_SHARE)
     unit = r / scale
@@ -227,7 +228,8 @@ def _sizes(problem: Problem, values: Array, known: Bools, std: Array) -> Array:
 
 def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: Sequence[JointMotion],
               wanted: Ints, size: Array) -> dict[int, Remedy]:
-    """Return the motion that reduces the standard error of each wanted parameter most; None where no motion helps."""
+    """Return the motion that reduces the standard error of each wanted parameter most, by parameter index; parameters
+    that no motion improves are omitted."""
     layout = Layout.from_model(problem.model, problem.base)
     q, dq, ddq = _recorded(problem.data)
     count = max(1.0, float(np.mean(problem.regression.rows)) / len(q))
@@ -258,20 +260,20 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
                                                  if motions[k].room(kind)]
     tried += [(tuple(range(dof)), "more")] if dof > 1 or not tried else []
     results = dict(zip(tried, side_by_side(after, tried, threads=1), strict=True))
-    single = {(what[0][0], what[1]): std for what, std in results.items() if what[1] != "more"}
-    whole = {what[0][0]: std for what, std in results.items() if what[1] == "more" and len(what[0]) == 1}
     everything = results[tuple(range(dof)), "more"]
     still = tuple(k for k in range(dof) if not motions[k].moves)
+
+    def best_of(place: int, among: tuple[Kind, ...]) -> tuple[tuple[tuple[int, ...], Kind], float]:
+        """Return the motion of a single joint with the smallest standard error, and that error."""
+        return min(((what, float(std[place])) for what, std in results.items() if len(what[0]) == 1
+                    and what[1] in among), key=lambda item: item[1], default=(((0,), "more"), np.inf))
+
     found: dict[int, Remedy] = {}
     for place, i in enumerate(wanted):
-        kind: Kind
-        (k, kind), best = min(((key, float(std[place])) for key, std in single.items()), key=lambda item: item[1],
-                              default=((0, "more"), np.inf))
-        joints: tuple[int, ...] = (k,)
-        thorough, wide = min(((key, float(std[place])) for key, std in whole.items()), key=lambda item: item[1],
-                             default=(0, np.inf))
+        (joints, kind), best = best_of(place, kinds)
+        thorough, wide = best_of(place, ("more",))
         if wide < best / 2.0 and best > _WEAK_RELATIVE_STD * size[i]:
-            joints, kind, best = (thorough,), "more", wide
+            (joints, kind), best = thorough, wide
         if float(everything[place]) < best / 10.0 and best > _WEAK_RELATIVE_STD * size[i]:
             joints, kind, best = still if len(still) > 1 else tuple(range(dof)), "more", float(everything[place])
         if best * _MIN_IMPROVEMENT < now[i] / np.sqrt(2.0):  # twice the data reduce it by sqrt(2)
@@ -280,14 +282,11 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
 
 
 def _recorded(samples: Sequence[Samples]) -> tuple[Array, Array, Array]:
-    """Return positions, velocities and accelerations (rows, dof) in some rows spread over all logs."""
+    """Return positions, velocities and accelerations (rows, dof) of rows spread evenly over all logs."""
     each = max(8, _REPEATED_ROWS // len(samples))
-
-    def some(name: str) -> Array:
-        return np.concatenate([getattr(s, name)[np.linspace(0, len(s) - 1, min(each, len(s))).astype(int)]
-                               for s in samples])
-
-    return some("q"), some("dq"), some("ddq")
+    chosen = [(log, np.linspace(0, len(log) - 1, min(each, len(log))).astype(int)) for log in samples]
+    q, dq, ddq = (np.concatenate([getattr(log, name)[rows] for log, rows in chosen]) for name in ("q", "dq", "ddq"))
+    return q, dq, ddq
 
 
 def _advice(joints: tuple[int, ...], kind: Kind, motions: Sequence[JointMotion], problem: Problem, i: int) -> Note:

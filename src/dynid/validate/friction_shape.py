@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from dynid.estimate import Estimate
 from dynid.kernel_store import njit
 from dynid.model import complete
 from dynid.order_statistics import median
-from dynid.output_fields import output_fields
+from dynid.plain import PlainFields
 from dynid.recording import Recording, Samples
 from dynid.regression.residual_series import Residuals
 from dynid.signals import at_times
@@ -120,7 +119,7 @@ def _binned(x: Array, y: Array, edges: Array) -> tuple[Array, Array, Array, Arra
 
 
 @dataclass(frozen=True)
-class Breakaway:
+class Breakaway(PlainFields):
     """Breakaway friction of a joint.
 
     Attributes:
@@ -137,15 +136,10 @@ class Breakaway:
     above: float
     starts: int
 
-    @output_fields(own_fields=True)
-    def to_dict(self) -> dict[str, Any]:
-        """Return the breakaway friction as plain data for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class _Start:
-    """A start of a joint: the rows just before it, its time, s, and its direction."""
+    """A start of a joint from rest: the rows just before the start, its time, s, and the direction of motion, +-1."""
 
     rows: slice
     begin: float

@@ -86,7 +86,7 @@ _gains_of_independent_rows: WeakKeyDictionary[Problem, tuple[Gain, ...]] = WeakK
 
 
 def _for_independent_rows(problem: Problem) -> tuple[Gain, ...]:
-    """Return the gains with their standard errors for independent rows."""
+    """Return the torque scale of every joint, with standard errors that ignore the autocorrelation of rows."""
     regression = problem.regression
     weights = joint_weights(regression)
     [nominal] = side_by_side(_nominal, [problem], threads=1)
@@ -95,7 +95,8 @@ def _for_independent_rows(problem: Problem) -> tuple[Gain, ...]:
 
 
 def _against_others(regression: Regression, weights: Array, j: int) -> tuple[float | None, float | None, float]:
-    """Return the gain of joint j, its standard error for independent rows, and the removed share of the excess."""
+    """Return the torque scale of joint j, its standard error if rows were independent, and the share of the excess
+    error that the scale removes."""
     own = regression.factors[j]
     if own.rows <= len(own.columns) or own.power <= 0 or regression.dof < 2:
         return None, None, 0.0
@@ -204,7 +205,8 @@ def _nominal(problem: Problem) -> list[tuple[float | None, float | None, float |
 
 
 def nominal_bodies(problem: Problem) -> tuple[Array, Bools]:
-    """Return the nominal parameters of the rigid bodies (parameters,), zero for all others, and which have a value."""
+    """Return the nominal parameters of the rigid bodies (parameters,), zero for all other parameters, and a mask of the
+    rigid-body parameters with a nominal value."""
     items = problem.model.parameters
     values = [p.nominal for p in items] if problem.nominal is None else problem.nominal.tolist()
     is_known = np.array([p.body is not None and value is not None for p, value in zip(items, values, strict=True)])

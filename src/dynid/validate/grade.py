@@ -15,7 +15,7 @@ import numpy as np
 from dynid.estimate.estimate import WELL_DETERMINED, Estimate
 from dynid.findings import Finding
 from dynid.output_fields import output_fields
-from dynid.plain import finite
+from dynid.plain import plain
 from dynid.quantities import percent_text
 from dynid.validate.cross_validation import CrossValidation, UnrepeatedBlocks
 from dynid.validate.excited_parameters import DataExcitation
@@ -61,10 +61,10 @@ BAD_ROWS = frozenset({"encoder-stuck", "torque-saturated"})  # rows with wrong p
 
 @dataclass(frozen=True)
 class Summary:
-    """The result in three lines.
+    """Summary of the verdict on an estimate, with three lines of text.
 
     Attributes:
-        grade: from the rules of `summarize`.
+        grade: grade of the model by the rules of `summarize`.
         reasons: titles of the findings that prevent a better grade, the most important first.
         error: relative torque error on unseen data, percent; on the fitted data if there are no unseen data; None
             without torques.
@@ -120,9 +120,9 @@ class Summary:
     @output_fields(grade=str, reasons=list[str], unseen_error=float | None, unseen=str, well_determined=int,
                    parameters=int, missing=int, lines=list[str])
     def to_dict(self) -> dict[str, Any]:
-        return {"grade": self.grade, "reasons": list(self.reasons), "unseen_error": finite(self.error),
-                "unseen": self.unseen, "well_determined": self.well_determined, "parameters": self.parameters,
-                "missing": self.missing, "lines": list(self.lines)}
+        return plain({"grade": self.grade, "reasons": self.reasons, "unseen_error": self.error, "unseen": self.unseen,
+                      "well_determined": self.well_determined, "parameters": self.parameters, "missing": self.missing,
+                      "lines": self.lines})
 
 
 def percent(error: float) -> str:
@@ -191,7 +191,8 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
 
 
 def explains_misfit(finding: Finding) -> Literal["cause", "term"] | None:
-    """Whether a finding explains why joints contradict each other: it is a cause or a missing term."""
+    """Return how a finding explains that joints contradict each other: as a fault of the data ("cause"), as a missing
+    term ("term"), or not at all (None)."""
     if finding.severity == "fatal" or finding.code in CAUSES | BAD_ROWS:
         return "cause"
     return "term" if finding.code.startswith(MISSING_TERM) and finding.kind == "suspicious" else None
@@ -213,12 +214,17 @@ def _rank(finding: Finding) -> tuple[int, float]:
 
 
 def grouped(findings: Sequence[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:
-    """Return each finding with its consequences; all consequences are listed under the first cause."""
+    """Return each finding with its consequences; all consequences are listed under the first cause.
+
+    A delay is a cause too. It biases the result little, so only findings on the fit without the delay are listed under
+    it.
+    """
     order = ranked(findings)
-    first = next((one for one in order if one.severity == "fatal" or one.code in CAUSES), None)
-    if first is None:
-        return [(one, ()) for one in order]
+    cause = next((one for one in order if one.severity == "fatal" or one.code in CAUSES), None)
+    delay = next((one for one in order if one.code == DELAY and one.severity != "info"), None)
+    first = delay if cause is None else cause
     folded = tuple(one for one in order if one is not first and (
+        one.second_fit and delay is not None and one.code in CONSEQUENCES if cause is None else
         one.code == BY_EXCLUSION or (one.severity != "fatal" and one.code in CONSEQUENCES)
         or (one.code == "worse-than-zero" and not one.logs)))  # blocks of the fitted logs themselves
     return [(one, folded if one is first else ()) for one in order if one not in folded]

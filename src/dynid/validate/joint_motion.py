@@ -100,8 +100,8 @@ class JointMotion:
         return possible.get(kind, any(possible.values()))
 
     def advice(self, kind: str) -> Note:
-        """Return advice for the joint's motion with the recorded values; if limits forbid it, the motion that they
-        allow. kind: 'wider', 'faster', 'harder' or 'more'."""
+        """Return the advice to move the joint wider, faster, with more acceleration ('harder'), or all of these
+        ('more'), with the recorded values. If a limit of the robot forbids this, the advice names another motion."""
         who = joint_label(self.joint)
         if not self.moves:
             return Note("move-at-all", f"{who} did not move; move it over its range, at several speeds and in both "
@@ -117,9 +117,9 @@ class JointMotion:
             return Note("move-more", f"move {who} {listed([labels[name] for name in free])}; it used "
                                      f"{listed([words[name] for name in free])}",
                         {name: used for name, (used, _, _) in reached.items()})
-        code, text = {"wider": ("move-wider", "move through a wider range, it used"),
-                      "faster": ("move-faster", "move faster, it reached"),
-                      "harder": ("accelerate-harder", "accelerate harder, it reached")}[kind]
+        code, text = {"wider": ("move-wider", "move through a wider range; it used"),
+                      "faster": ("move-faster", "move faster; it reached"),
+                      "harder": ("accelerate-harder", "accelerate harder; it reached")}[kind]
         used, limit, _ = reached[kind]
         return Note(code, f"{who} should {text} {words[kind]}",
                     {"reached": used} if limit is None else {"reached": used, "limit": limit})
@@ -140,7 +140,8 @@ class JointMotion:
         return self.moves and min(self.forward, 1.0 - self.forward) <= ONE_WAY_SHARE
 
     def both_ways(self, shown: str = "") -> Note:
-        """Return the advice to move the joint in both directions. shown: text on the determined quantity."""
+        """Return the advice to move the joint in both directions. shown: text on the quantity that motion in one
+        direction determines."""
         way = "forward" if self.forward > 0.5 else "backward"
         return Note("move-both-ways", f"move {joint_label(self.joint)} in both directions; it moved only {way}{shown}",
                     {"forward": self.forward})

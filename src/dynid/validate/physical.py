@@ -17,6 +17,7 @@ from dynid.findings import VIOLATION
 from dynid.model import LinearModel, Model, least_inertia, required_robot_model, robot_model
 from dynid.model.completion import can_compile
 from dynid.output_fields import array_of, output_fields, record
+from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot.inertia import pseudo_inertia, to_central
@@ -72,10 +73,10 @@ class FreeFall:
 
     Attributes:
         potential: energy of gravity, springs and constant torques.
-        friction: whether it was included.
-        step: of the integrator, s.
-        seconds: requested duration.
-        diverged: why the simulation ended early, empty if it did not.
+        friction: whether friction was included.
+        step: integration step, s.
+        seconds: requested duration, s.
+        diverged: reason why the simulation ended early; empty if it reached the end.
     """
 
     t: Array
@@ -134,8 +135,11 @@ def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS,
     """Simulate a robot without torques and record its energy (Sousa, s. 5.1). Joint limits are ignored.
 
     Args:
-        start: (dof,), posture at rest; default: the random one (see seed) with the largest gravity torques.
+        model, theta: model, and its parameters (parameters,).
+        seconds: duration of the fall, s.
         friction: False includes only inertias and springs, so that energy must be constant.
+        start: (dof,), initial posture; default: the one with the largest gravity torques among random postures.
+        seed: seed of the random postures.
     """
     own = _made_from_a_robot(model, "a free fall")
     if not can_compile(own):
@@ -200,7 +204,10 @@ def _fall(model: Model, theta: Array, bodies: Array, posture: Array, seconds: fl
 class WrenchComparison:
     """Norms of the internal force (N) and moment (N m) at every joint for several parameter sets along one motion.
 
-    names: of the sets, joints: of the joints, t (rows,), s, forces, moments (sets, rows, joints).
+    Attributes:
+        names, joints: names of the parameter sets and of the joints.
+        t: (rows,), times, s.
+        forces, moments: (sets, rows, joints), norms of the forces, N, and moments, N m.
     """
 
     names: tuple[str, ...]
@@ -263,10 +270,7 @@ class LinkPhysics:
                    moments=list[float] | None, thickness=float | None)
     def to_dict(self) -> dict[str, Any]:
         """Return the rigid-body properties of the link as plain data for JSON."""
-        return {"name": self.name, "mass": self.mass, "file_mass": self.file_mass,
-                "centre": None if self.centre is None else self.centre.tolist(),
-                "moments": None if self.moments is None else self.moments.tolist(),
-                "thickness": self.thickness if np.isfinite(self.thickness) else None}
+        return plain({name: value for name, value in vars(self).items() if name != "violations"})
 
 
 _FREE_FALL = record("FreeFall", stable=bool, seconds=float, energy_growth=float | None, energy_in_play=float | None,
@@ -321,20 +325,18 @@ class Physics:
     def to_dict(self) -> dict[str, Any]:
         """Return the physical properties as plain data for JSON."""
         fall = self.fall
-        return {"possible": self.possible,
-                "violations": [dict(vars(one)) for one in self.violations],
-                "links": [link.to_dict() for link in self.links],
-                "positive_inertia_share": self.positive_share, "postures": self.postures,
-                "free_fall": None if fall is None else {
-                    "stable": fall.stable, "seconds": float(fall.t[-1]), "energy_growth": fall.growth,
-                    "energy_in_play": fall.in_play, "sentence": fall.sentence},
-                "forces": list(self.largest_forces)}
+        return plain({"possible": self.possible, "violations": [vars(one) for one in self.violations],
+                      "links": self.links, "positive_inertia_share": self.positive_share, "postures": self.postures,
+                      "free_fall": None if fall is None else {
+                          "stable": fall.stable, "seconds": fall.t[-1], "energy_growth": fall.growth,
+                          "energy_in_play": fall.in_play, "sentence": fall.sentence},
+                      "forces": self.largest_forces})
 
 
 def physics(estimate: Estimate, motion: Samples) -> Physics | None:
     """Return the physical properties of an estimate along a motion, or None without inertias of every body.
 
-    They show whether the parameters suit simulation and control, which a small torque error alone does not show.
+    These properties show whether the parameters suit simulation and control; a small torque error alone does not.
     """
     model, theta = robot_model(estimate.model), estimate.theta
     if theta is None or model is None or not all(

@@ -133,10 +133,9 @@ class Reconstruction:
                    counted=Counted, moving=MovingErrors, joints=list[TorqueFit])
     def to_dict(self) -> dict[str, Any]:
         total = {key: value for key, value in self.total.to_dict().items() if key != "name"}
-        return {"source": self.source, "method": self.estimate.method, **total,
-                "relative_error_per_joint": [fit.relative_error for fit in self.joints],
-                "counted": self.counted.to_dict(), "moving": self.moving.to_dict(),
-                "joints": [fit.to_dict() for fit in self.joints]}
+        return plain({"source": self.source, "method": self.estimate.method, **total,
+                      "relative_error_per_joint": self.relative_error_per_joint, "counted": self.counted,
+                      "moving": self.moving, "joints": self.joints})
 
 
 def reconstruct(estimate: Estimate, samples: Samples | Sequence[Samples], *, for_tests: bool = False,

@@ -119,13 +119,13 @@ class Normality:
 
 @dataclass(frozen=True, eq=False)
 class JointTests:
-    """Tests of the residual of one joint; None for too few rows or pure rounding errors.
+    """Tests of the residual of one joint. Tests are None for too few rows or a residual of pure rounding errors.
 
     Attributes:
         joint: name of the joint.
         unit: unit of the torque, if known.
         whiteness, normality: dependence on the past, and distribution.
-        follows: candidates for its structure, the most probable first.
+        follows: candidate causes of the residual's structure, the most probable first.
         explained_by: the first candidate if it is significant.
         noise: share of the residual's power due to position noise; None if it was not needed.
     """
@@ -163,7 +163,7 @@ class JointTests:
 
 @dataclass(frozen=True, eq=False)
 class ResidualTests:
-    """Tests of the residuals of all joints. rows: number of rows used."""
+    """Tests of the residuals of all joints. rows: the rows in which structure of the residuals was searched."""
 
     joints: tuple[JointTests, ...]
     rows: SampledRows = field(repr=False)

@@ -16,7 +16,7 @@ from dynid.findings import Note
 from dynid.model import complete, least_inertia
 from dynid.model.completion import can_compile
 from dynid.output_fields import output_fields
-from dynid.plain import finite, plain
+from dynid.plain import plain
 from dynid.quantities import percent_text
 from dynid.recording import Recording, Samples
 from dynid.recording.preparation.selection import AT_REST
@@ -127,20 +127,16 @@ class SimulationCheck:
                    torque_error_per_joint=list[float | None] | None)
     def to_dict(self) -> dict[str, Any]:
         """Return the simulation as plain data for JSON, with the same keys whether it succeeded or not."""
-        log, feedback = self.log, self.mode == "closed-loop"
-        return {
+        log, driven = self.log, None if self.mode == "torque-driven" else self.log  # measured torques have no error
+        return plain({
             "source": self.source, "mode": self.mode, "horizon": self.horizon,
             "windows": 0 if log is None else len(log.windows),
-            "windows_possible": None if log is None else log.possible,
-            "reached": 0.0 if log is None else float(log.reached),
-            "reason": None if self.reason is None else self.reason.to_dict(),
-            "notes": [note.to_dict() for note in self.notes],
-            "position_error": None if log is None else finite(log.total_error),
-            "position_error_per_joint": None if log is None else plain(log.position_error),
-            "position_rms_per_joint": None if log is None else plain(log.position_rms),
-            "torque_error": None if log is None or not feedback else finite(log.torque_error),
-            "torque_error_per_joint": None if log is None or not feedback else plain(log.torque_error_per_joint),
-        }
+            "windows_possible": None if log is None else log.possible, "reached": 0.0 if log is None else log.reached,
+            "reason": self.reason, "notes": self.notes, "position_error": None if log is None else log.total_error,
+            "position_error_per_joint": None if log is None else log.position_error,
+            "position_rms_per_joint": None if log is None else log.position_rms,
+            "torque_error": None if driven is None else driven.torque_error,
+            "torque_error_per_joint": None if driven is None else driven.torque_error_per_joint})
 
 
 def simulation_checks(estimate: Estimate, logs: Sequence[tuple[Sequence[Samples], Recording | None]], *,
@@ -245,7 +241,7 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
     longest = max((stop - start) / part.rate for part, start, stop in spans)
     if horizon > longest:
         raise ModelError(f"a horizon of {horizon:g} s is longer than the log, whose longest part without a gap has "
-                         f"{longest:.3g} s", "give a shorter one", "horizon-too-long")
+                         f"{longest:.3g} s", "give a shorter horizon", "horizon-too-long")
     windows = []
     for part, start, stop in spans:
         length = round(horizon * part.rate)
@@ -274,8 +270,8 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
                  for name in ("t", "q", "tau"))
     reason = None if not broken else Note(
         "windows-broke-off", f"{len(broken)} of {len(tried)} windows of {horizon:g} s were aborted and are not "
-                             f"counted: {broken[0].reason}; a shorter horizon keeps "
-                             "more", {"broken": len(broken), "tried": len(tried)})
+                             f"counted: {broken[0].reason}; a shorter horizon keeps more windows",
+        {"broken": len(broken), "tried": len(tried)})
     return ResimulatedLog("torque-driven", t, q, np.concatenate([run for *_, run in done]), tau, tau,
                         np.column_stack([ends[:-1], ends[1:]]), parts[0].joints or numbered_joints(parts[0].dof),
                         len(windows), float(ends[-1] / rows), reason)

@@ -3,9 +3,9 @@
 A threshold decides whether a problem is reported. Sizes, tolerances of algorithms and limits of tables are in the
 modules that use them. If no reason is given, the value was chosen on simulated machines with seed 3 of the robots that
 `reproductions/_faulty_machines.py` lists as chosen on, and with real logs; no real machine was reserved for testing.
-`dynid reproduce verdict-thresholds` computes the effect of half and twice each value. Some change no verdict there,
-because the faults of the study are far from them. A "share" is a number between 0 and 1: of root mean squares for a
-torque, of squares for a residual.
+`dynid reproduce verdict-thresholds` computes the effect of half and twice each value. Some thresholds change no verdict
+of this study, because the faults of the study are far from them. A "share" is a number between 0 and 1: of root mean
+squares for a torque, of squares for a residual.
 """
 
 from __future__ import annotations

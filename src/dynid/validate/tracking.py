@@ -48,28 +48,23 @@ class Tracking:
     @cached_property
     def share(self) -> Array:
         """RMS error in percent of the RMS of the commanded motion about its mean (dof,); nan for a joint at rest."""
-        return np.where(self.reach > 0, 100.0 * self.rms / np.where(self.reach > 0, self.reach, 1.0), np.nan)
+        return 100.0 * _ratio(self.rms, self.reach)
 
     @cached_property
     def lag(self) -> Array:
         """Delay d (dof,), s, that fits error = d speed best; nan for a joint at rest."""
-        size = np.sum(self.speed ** 2, axis=0)
-        return np.where(size > 0, np.sum(self.speed * self.error, axis=0) / np.where(size > 0, size, 1.0), np.nan)
+        return _ratio(np.sum(self.speed * self.error, axis=0), np.sum(self.speed ** 2, axis=0))
 
     @cached_property
     def by_speed(self) -> Array:
         """Share of the squared position error that is proportional to the speed (dof,), percent (Ardiani, s. B.3.4)."""
-        size, left = np.sum(self.error ** 2, axis=0), np.sum((self.error - np.nan_to_num(self.lag) * self.speed) ** 2,
-                                                             axis=0)
-        return np.where(size > 0, 100.0 * (1.0 - left / np.where(size > 0, size, 1.0)), np.nan)
+        left = np.sum((self.error - np.nan_to_num(self.lag) * self.speed) ** 2, axis=0)
+        return 100.0 * (1.0 - _ratio(left, np.sum(self.error ** 2, axis=0)))
 
     @cached_property
     def torque_share(self) -> Array | None:
         """Commanded minus measured torque in percent of the measured one (dof,), None without commanded torques."""
-        if self.torque_error is None:
-            return None
-        known = self.torque_rms > 0
-        return np.where(known, 100.0 * _rms(self.torque_error) / np.where(known, self.torque_rms, 1.0), np.nan)
+        return None if self.torque_error is None else 100.0 * _ratio(_rms(self.torque_error), self.torque_rms)
 
     @cached_property
     def external_rms(self) -> Array | None:
@@ -83,12 +78,11 @@ class Tracking:
                    external_torque_rms_per_joint=list[float | None] | None)
     def to_dict(self) -> dict[str, Any]:
         """Return the tracking errors as plain data for JSON."""
-        return {"source": self.source, "position_rms_per_joint": plain(self.rms),
-                "position_largest_per_joint": plain(np.abs(self.error).max(axis=0)),
-                "position_error_per_joint": plain(self.share), "lag_per_joint": plain(self.lag),
-                "share_by_speed_per_joint": plain(self.by_speed),
-                "torque_error_per_joint": None if (torque := self.torque_share) is None else plain(torque),
-                "external_torque_rms_per_joint": None if (outside := self.external_rms) is None else plain(outside)}
+        return plain({"source": self.source, "position_rms_per_joint": self.rms,
+                      "position_largest_per_joint": np.abs(self.error).max(axis=0),
+                      "position_error_per_joint": self.share, "lag_per_joint": self.lag,
+                      "share_by_speed_per_joint": self.by_speed, "torque_error_per_joint": self.torque_share,
+                      "external_torque_rms_per_joint": self.external_rms})
 
 
 def tracking_errors(recordings: Sequence[Recording]) -> tuple[Tracking, ...]:
@@ -107,3 +101,8 @@ def _tracking(log: Recording) -> Tracking:
 
 def _rms(x: Array) -> Array:
     return np.sqrt(np.mean(x ** 2, axis=0))
+
+
+def _ratio(x: Array, size: Array) -> Array:
+    """Return x / size (dof,); nan where size is zero."""
+    return np.divide(x, size, out=np.full_like(x, np.nan), where=size > 0)

@@ -45,7 +45,7 @@ class Fault:
         where: name of the affected frame.
         unit: unit of the unknowns.
         step: step of each unknown for numerical derivatives, in `unit`.
-        material: size above which it is relevant, in `unit`.
+        material: size above which the fault is relevant, in `unit`.
         largest: size above which the linearisation is not valid, in `unit`.
         count: number of unknowns.
         apply: returns the log corrected for a fault of a given size (count,).
@@ -221,7 +221,7 @@ def _robot_with(robot: Robot, fault: Fault, size: Array) -> Robot:
 
 
 def _tested(fault: Fault, derivative: Array, known: Array, r: Array, place: Array) -> _Tested | None:
-    """Return the estimate of a fault together with the robot's parameters; None if these explain it as well."""
+    """Return a fault estimated together with the robot's parameters; None if the parameters alone explain as much."""
     own = derivative - known @ (known.T @ derivative)
     size = np.linalg.norm(derivative, axis=0)
     if np.any(size == 0.0) or np.linalg.cond(own / size) > 1e6:

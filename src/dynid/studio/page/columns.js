@@ -92,10 +92,11 @@ export function columnTable(context) {
     const told = mark(now(context, key).from);
     return el("th", { scope: "col", text: SIGNALS[key] }, told ? el("span", { class: "mark", text: told }) : null);
   });
-  const problems = [...signals, "sign", "torque_sign"].map((key) => el("div", { "data-where": `log.${key}` }, el("p", { class: "problem", hidden: true })));
+  const titles = { ...SIGNALS, sign: "Direction", torque_sign: "Torque sign" };
+  const problems = [...signals, "sign", "torque_sign"].map((key) => el("div", { "data-where": `log.${key}`, "data-label": titles[key] }, el("p", { class: "problem", hidden: true })));
   return [...problems, el("div", { class: "scroll", tabIndex: 0, role: "region", "aria-label": "Columns and signs of each joint" }, el("table", {},
     el("caption", { class: "quiet", text: "Columns and signs of each joint" }),
-    el("thead", {}, el("tr", {}, el("th", { scope: "col", text: "Joint" }), head, el("th", { scope: "col", text: "Direction" }), el("th", { scope: "col", text: "Torque sign" }))),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col", text: "Joint" }), head, el("th", { scope: "col", text: titles.sign }), el("th", { scope: "col", text: titles.torque_sign }))),
     el("tbody", {}, joints.map((name, i) => el("tr", {}, el("th", { scope: "row", text: name }), signals.map((key) => el("td", { "data-column": key }, cell(key, i))),
       el("td", {}, signToggle(context, "sign", i, "reversed", "as in the file")), el("td", {}, signToggle(context, "torque_sign", i, "reversed", "as in the file"))))))),
   el("p", { class: "hint", text: "If a joint replays in the wrong direction, reverse its direction. If the torques at rest have the wrong sign for gravity, reverse the torque sign." })];

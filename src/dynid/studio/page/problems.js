@@ -20,8 +20,20 @@ function placeOf(panel, where) {
   return null;
 }
 
+// Advice for the command line in the words of the page: a setting is named by the label of its field.
+export function onPage(text) {
+  return text.replace(/, or \w+ = "[^"]*" under \[\w+\]/g, "").replace(/(add |use |or )?--set ('?)([\w.]+)=([^'\s;,)]*)\2/g, (whole, verb, _, setting, value) => {
+    const place = placeOf(document, setting), label = place?.dataset.label || place?.querySelector("label")?.firstChild.textContent;
+    if (!label) return whole;
+    const isExample = !value || value.includes("...");
+    const start = verb === "or " ? verb : "";
+    if (verb) return start + (isExample ? `fill in “${label}”` : `set “${label}” to ${value}`);
+    return isExample ? `“${label}”` : `“${label}”: ${value}`;
+  });
+}
+
 export function showProblem(panel, problem) {
-  const text = problem.hint ? `${problem.message} ${problem.hint}` : problem.message;
+  const text = onPage(problem.hint ? `${problem.message}${problem.message.endsWith(".") ? "" : ";"} ${problem.hint}` : problem.message);
   const place = problem.where ? placeOf(panel, problem.where) : null;
   if (place) {
     const below = place.querySelector(".problem");

@@ -77,7 +77,7 @@ def _settings(params: Mapping[str, Any], bounds: Confinement) -> ActuatorSetting
 
 
 def _texts(given: Any, where: str) -> list[str]:
-    """Return a list of names of the page, without empty ones."""
+    """Return a list of names that the page sent, without empty names. where: the setting, for error messages."""
     if given is None:
         return []
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
@@ -87,7 +87,7 @@ def _texts(given: Any, where: str) -> list[str]:
 
 def _word(given: Any, where: str) -> str | None:
     if given is not None and not isinstance(given, str):
-        raise DynidError("a name is expected", where=where)
+        raise DynidError("this setting of the step Actuators must be a name", where=where)
     return given or None
 
 
@@ -95,12 +95,12 @@ def _number(given: Any, where: str) -> float | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise DynidError("a number is expected", where=where)
+        raise DynidError("this setting of the step Actuators must be a number", where=where)
     return float(given)
 
 
 def _numbers(given: Any, where: str) -> dict[str, float | list[float]]:
-    """Return numbers by name; a list has one for each joint."""
+    """Return numbers that the page sent, by name; a list has one number for each joint."""
     if given is None:
         return {}
     if not isinstance(given, dict):

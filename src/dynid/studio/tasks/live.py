@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -134,9 +134,7 @@ def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, boun
     estimate, own = result
     frame = params.get("frame") or None
     if watch == "payload":
-        cutoff = own.prepare.get("cutoff")
-        return LoadWatcher(LivePayload(estimate, frame, feeding=FeedOptions(
-            float(cutoff) if isinstance(cutoff, int | float) else None)))
+        return LoadWatcher(LivePayload(estimate, frame, feeding=_feeding(own)))
     with bounds.trusting(own.robot):
         free = list(read_logs(own.unloaded, own, robot))
     try:
@@ -147,16 +145,24 @@ def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, boun
 
 def _live(params: Mapping[str, Any], settings: RunSettings, robot: Robot, prior: Estimate | None) -> LiveModel:
     """Return the recursive estimator for the run's model, or for a result, whose estimate is then the prior."""
+    return LiveModel(settings, robot, LiveOptions(str(params.get("method") or "rls"), feeding=_feeding(settings),
+                                                  prior=prior))
+
+
+def _feeding(settings: RunSettings) -> FeedOptions:
+    """Return the options of the filter of a stream, with the cut-off of a run if that is a number."""
     cutoff = settings.prepare.get("cutoff")
-    feeding = FeedOptions(float(cutoff) if isinstance(cutoff, int | float) else None)
-    return LiveModel(settings, robot, LiveOptions(str(params.get("method") or "rls"), feeding=feeding, prior=prior))
+    return FeedOptions(float(cutoff) if isinstance(cutoff, int | float) else None)
 
 
-class _Fed:
+Stream = TypeVar("Stream", LiveModel, LivePayload)
+
+
+class _Fed(Generic[Stream]):
     """Common part of the watchers of `Online` and `LivePayload`: feeding samples and reporting problems."""
 
-    def __init__(self, stream: LiveModel | LivePayload) -> None:
-        self._fed = stream
+    def __init__(self, stream: Stream) -> None:
+        self._fed: Stream = stream
 
     @property
     def _stream(self) -> Online | LivePayload:
@@ -180,16 +186,12 @@ class _Fed:
         self._stream.remark("bad-line", text)
 
 
-class ParameterWatcher(_Fed):
+class ParameterWatcher(_Fed[LiveModel]):
     """Base parameters with standard errors while the robot moves."""
 
-    def __init__(self, live: LiveModel) -> None:
-        super().__init__(live)
-        self._live = live
-
     def look(self) -> dict[str, Any]:
-        """Return the present estimate, or None before there is one."""
-        online = self._live.online
+        """Return the present estimate of the base parameters; empty before there is an estimate."""
+        online = self._fed.online
         estimate = look_at(online).estimate
         if estimate is None:
             return {}
@@ -201,18 +203,14 @@ class ParameterWatcher(_Fed):
                                                                  estimate.std, strict=True)]}
 
 
-class LoadWatcher(_Fed):
+class LoadWatcher(_Fed[LivePayload]):
     """Estimator of the payload at a frame of the robot."""
 
-    def __init__(self, live: LivePayload) -> None:
-        super().__init__(live)
-        self._live = live
-
     def look(self) -> dict[str, Any]:
-        """Return mass and centre of a physically consistent body; None before the robot moved."""
-        if not self._live.samples:
+        """Return mass and centre of mass of the payload, physically consistent; empty before the robot moved."""
+        if not self._fed.samples:
             return {}
-        found = self._live.estimate(consistent=True)
+        found = self._fed.estimate(consistent=True)
         return {"relative_error": plain(found.relative_error),
                 "payload": {"frame": found.frame, "mass": plain(found.mass if found.identified[9] else None),
                             "mass_std": plain(found.mass_std),

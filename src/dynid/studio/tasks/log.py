@@ -53,14 +53,13 @@ def chosen_log(params: Mapping[str, Any], settings: RunSettings) -> LogSettings:
     which = "validate_on" if params.get("role") == "validation" else "logs"
     logs, index = getattr(settings, which), params.get("log", 0)
     if not isinstance(index, int) or not 0 <= index < len(logs):
-        raise DynidError(f"the run has {len(logs)} "
-                         f"{'validation ' if which == 'validate_on' else ''}logs, but no log number "
-                         f"{str(index)[:20]}", where=which)
+        raise DynidError(f"the run has {len(logs)} {'validation ' if which == 'validate_on' else ''}logs, but no log "
+                         f"number {str(index)[:20]}", where=which)
     return log_settings(logs[index])
 
 
 def log(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Return the log with its guessed mapping, decimated curves, a replay and remarks."""
+    """Return a log of the run for the page: its guessed mapping, decimated curves, a replay and remarks."""
     settings = run_settings(bounds)
     chosen = chosen_log(params, settings)
     with bounds.trusting(settings.robot, *chosen.files):
@@ -108,7 +107,7 @@ def _names(source: Source) -> list[str]:
 
 
 def _read_as(chosen: LogSettings, settings: RunSettings, robot: Robot) -> dict[str, Any]:
-    """Return the columns of the file, the mapping used, and the origin of each of its settings."""
+    """Return the columns of a log file, the mapping used, and the origin of each setting of this mapping."""
     given = chosen.mapping(settings.log)
     layout = lay_out(Path(chosen.files[0]), given, robot)
     try:
@@ -138,8 +137,7 @@ def _read_as(chosen: LogSettings, settings: RunSettings, robot: Robot) -> dict[s
 
 def _signal_columns(layout: LogLayout, signal: str) -> Any:
     """Return the column names of a signal, one per joint, or the key of its array."""
-    found = layout.columns[signal]
-    fields = [one.field for one in found]
+    fields = [one.field for one in layout.columns[signal]]
     return fields[0] if len(set(fields)) == 1 else fields
 
 
@@ -240,10 +238,9 @@ def _saturated(one: Recording) -> list[dict[str, Any]]:
     hit, made = at_limit(one.tau, lower, upper, 5), []
     for j, name in enumerate(one.joints):
         limit = " and ".join(f"{x:.4g}" for x in (lower[j], upper[j]) if np.isfinite(x))
-        made += [_mark("saturation", name, a, b, f"the torque of {name} is at "
-                                                 f"its limit of {limit} from "
-                                                 f"{a:.4g} to {b:.4g} s: "
-                                                 "these rows are not used") for a, b in _stretches(one, hit[:, j])]
+        made += [_mark("saturation", name, a, b, f"the torque of {name} is at its limit of {limit} from {a:.4g} to "
+                                                 f"{b:.4g} s: these rows are not used")
+                 for a, b in _stretches(one, hit[:, j])]
     return made
 
 

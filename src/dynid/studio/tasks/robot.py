@@ -107,7 +107,7 @@ def _size(tree: Robot) -> float:
 
 
 def pose(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
-    """Return the positions of all joints of the tree (tree joints,) for the independent ones (dof,)."""
+    """Return the positions of all joints of the tree (tree joints,) for those of the independent joints (dof,)."""
     settings = run_settings(bounds, logs=False)
     with bounds.trusting(settings.robot):
         found = make_robot(settings, allows_free_base=True)
@@ -121,7 +121,8 @@ def pose(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement)
 
 
 def tree_positions(found: Robot, q: Array) -> Array:
-    """Return the positions of all joints of the tree (samples, tree joints) for the independent ones (samples, dof)."""
+    """Return the positions of all joints of the tree (samples, tree joints) for positions q (samples, dof) of the
+    independent joints."""
     return q if found.followers is None else tree_motion(found, q).q
 
 

@@ -33,11 +33,11 @@ from dynid.validate.thresholds import (
 
 @dataclass(frozen=True)
 class Scales:
-    """Joints (from 0) whose torque has another scale than those of the other joints.
+    """Joints whose torque has another scale than the torques of the other joints.
 
     Attributes:
-        joints: indices of the joints.
-        gains, std: measured over correct torque, and standard errors.
+        joints: indices of the joints, from 0.
+        gains, std: ratios of measured and correct torque, and their standard errors.
         removed: share of the inconsistency between joints that correcting these scales removes.
         rivals: other joints that could equally be the wrong ones, with the inverse scale.
     """
@@ -153,7 +153,7 @@ def _against(t: Array, right: tuple[int, ...], dof: int) -> tuple[Array, Array]:
 
 
 def _off(c: Array, std: Array) -> Bools:
-    """Return which correction factors are determined and differ from one (dof,)."""
+    """Return a mask (dof,) of the correction factors c (dof,) that are determined and differ from one."""
     return (np.abs(c - 1.0) > np.maximum(SCALE_OFF, CERTAIN_STANDARD_ERRORS * std)) & (std < SCALE_KNOWN * np.abs(c))
 
 

@@ -40,7 +40,7 @@ class Gravity(PlainFields):
     Attributes:
         vector: (3,), m/s^2.
         angle: angle from the given direction, degrees.
-        std: (2,), standard errors of the direction along its two axes, degrees.
+        std: (2,), standard errors of the direction along two axes orthogonal to it, degrees.
         misfit, given: mean squared residuals in units of the joints' noise, with this and with the given gravity.
         consistent: relative error of the best physically consistent robot, percent; None if the opposite direction did
             not fit equally well.
@@ -63,8 +63,8 @@ def with_gravity(model: Model, gravity: Array) -> Model:
 class _Misfits:
     """Mean squared residuals as a function of gravity.
 
-    Since tau = (Y_0 + g_x Y_x + g_y Y_y + g_z Y_z) beta, they follow from the normal equations of all four parts:
-    normal (4, base + 1, 4, base + 1), summed over the joints in units of their noise (dof,).
+    Since tau = (Y_0 + g_x Y_x + g_y Y_y + g_z Y_z) beta, the residuals follow from the normal equations of all four
+    parts: normal (4, base + 1, 4, base + 1), summed over the joints in units of their noise (dof,).
     """
 
     normal: Array
@@ -127,9 +127,10 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
                      worth: float = 1.0) -> Gravity:
     """Return the direction of gravity that explains the problem's logs, with the magnitude of the robot's gravity.
 
-    The coordinate axes, the directions between them and the given one are tried, and the best is refined by Newton
-    steps on the sphere. If it and its opposite fit equally well, the nominal model decides, or physical consistency.
-    worth: ratio to the residual with the given gravity, above which a direction is not tested for consistency.
+    The coordinate axes, the directions between them and the given direction are tried, and the best is refined by
+    Newton steps on the sphere. If the best direction and its opposite fit equally well, the nominal model decides, or
+    physical consistency. worth: ratio to the residual with the given gravity, above which a direction is not tested for
+    consistency.
     """
     model, data = _robotic(problem), problem.data if logs is None else logs
     own = np.asarray(model.robot.gravity, dtype=float)

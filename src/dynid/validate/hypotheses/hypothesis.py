@@ -20,11 +20,11 @@ Change = Callable[[LinearModel, tuple[Samples, ...]], tuple[LinearModel, tuple[S
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """A possible cause, with model and data corrected for it.
+    """A possible fault of the data or model, with its correction.
 
     Attributes:
-        cause: its name, the code of the finding.
-        joints: affected joints, from 0.
+        cause: name of the fault, which is the code of its finding.
+        joints: indices of the affected joints, from 0.
         change: returns model and samples with the fault corrected.
         torque: (dof,), correction factors of the torques, so that residuals are compared in logged torques.
         values: numbers of the hypothesis, one per joint.
@@ -45,7 +45,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Weighed:
-    """A hypothesis with its evidence.
+    """A hypothesis about a fault, with its evidence in cross-validation.
 
     Attributes:
         cause, joints, values: name of the cause, affected joints and numbers.

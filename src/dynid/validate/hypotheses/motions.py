@@ -51,7 +51,8 @@ def time_scale(factor: float) -> Hypothesis:
 
 
 def gear_ratio(j: int, factor: float, dof: int, torque: bool) -> Hypothesis:
-    """Return the hypothesis that joint j moves `factor` times as far as logged, with `torque` under 1/factor torque."""
+    """Return the hypothesis that joint j moves `factor` times as far as logged; if `torque`, with 1/factor of the
+    logged torque."""
     scale, inverse = np.ones(dof), np.ones(dof)
     scale[j] = factor
     inverse[j] = 1.0 / factor if torque else 1.0
@@ -95,7 +96,8 @@ def held_for(log: Samples) -> float:
 
 
 def worth_of_delay(late: float, hold: float) -> float:
-    """Return by which factor a delay of `late` seconds has to explain more torque if it is below `hold` seconds."""
+    """Return the factor by which a delay of `late` seconds has to explain more torque than a delay above `hold`
+    seconds."""
     return 1.0 if abs(late) > hold else SHORT_DELAY_WORTH
 
 
@@ -133,7 +135,7 @@ def _without_gap(log: Samples, j: int, gap: float) -> Samples:
 
 
 def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) -> Iterator[Hypothesis]:
-    """Return all hypotheses about the motion that need no fitted number.
+    """Return all hypotheses about the motion, with the initial values of their numbers.
 
     Args:
         dof: number of joints.
@@ -154,13 +156,13 @@ def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) ->
 
 
 def _number(hypothesis: Hypothesis) -> float:
-    """Return the number of a hypothesis as it is searched: factors and gaps by their logarithm."""
+    """Return the number of a hypothesis on the scale of the search: the logarithm of factors and of backlash."""
     [value] = hypothesis.values
     return float(np.log(value)) if hypothesis.cause in _LOGARITHMIC_SEARCHES else value
 
 
 def _with_number(start: Hypothesis, x: float, dof: int) -> Hypothesis:
-    """Return the hypothesis of the same kind and joint with another number, see `_number`."""
+    """Return the hypothesis of the same kind and joint with another number x, on the scale of `_number`."""
     number = float(np.exp(x)) if start.cause in _LOGARITHMIC_SEARCHES else x
     if start.cause == "time-scale":
         return time_scale(number)
@@ -188,11 +190,11 @@ def hoped(tried: Sequence[tuple[float, Hypothesis]]) -> float:
 
 
 def refined(tried: Sequence[tuple[float, Hypothesis]], misfit: Callable[[Hypothesis], float], dof: int) -> Hypothesis:
-    """Return the hypothesis with the best number, by parabolas through the residual ratios of tried numbers.
+    """Return a hypothesis of one kind with the best number, by parabolas through the residual ratios of tried numbers.
 
     Args:
-        tried: ratios and hypotheses of one kind.
-        misfit: returns the ratio of another hypothesis. That of the uncorrected data is 1.
+        tried: residual ratios and hypotheses of one kind.
+        misfit: returns the residual ratio of another hypothesis; the ratio of the uncorrected data is 1.
         dof: number of joints.
     """
     start = min(tried, key=lambda pair: pair[0])[1]
@@ -215,7 +217,7 @@ def refined(tried: Sequence[tuple[float, Hypothesis]], misfit: Callable[[Hypothe
 
 
 def polished(start: Hypothesis, misfit: Callable[[Hypothesis], float], dof: int) -> Hypothesis:
-    """Return a hypothesis with its number fitted to more rows, by a parabola through three numbers about it."""
+    """Return a hypothesis with its number fitted again, by a parabola through the residual ratios at three numbers."""
     if not start.parameters:
         return start
     x = _number(start)
@@ -224,7 +226,10 @@ def polished(start: Hypothesis, misfit: Callable[[Hypothesis], float], dof: int)
 
 
 def _lowest(tried: Mapping[float, float]) -> float:
-    """Return the minimum of a parabola through the smallest of some values and its neighbours."""
+    """Return the number at the minimum of a parabola through the smallest of the tried values and its neighbours.
+
+    tried: values by number.
+    """
     order = sorted(tried)
     k = min(max(order.index(min(tried, key=lambda x: tried[x])), 1), len(order) - 2)
     left, middle, right = order[k - 1:k + 2]

@@ -1,4 +1,4 @@
-"""Torques in another unit than the nominal model's or too large for the robot, and a load that its file lacks."""
+"""Torques in another unit than those of the nominal model, or too large for the robot; a load missing in its file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate, Problem
 from dynid.lapack import column_space
 from dynid.model import complete
@@ -40,8 +40,8 @@ class NominalLoad:
 
     Attributes:
         body: name of the body.
-        explained: share of the nominal model's residual that it explains in cross-validation.
-        mass, std: kg, with standard error; None if the motion does not determine it.
+        explained: share of the nominal model's residual that the load explains in cross-validation.
+        mass, std: mass of the load, kg, and its standard error; None if the motion does not determine the mass.
         share: load torque over total torque, of the joint that the load affects most.
     """
 
@@ -63,7 +63,7 @@ class _LoadFit:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Rows of all joints in units of their noise, one joint after the other.
+    """Torques and regressor columns of all joints, divided by each joint's noise; rows of one joint after the other.
 
     Attributes:
         tau: (rows,), measured torque.
@@ -78,8 +78,8 @@ class Sheet:
     free: Array
     bodies: dict[str, Array]
     values: dict[str, Array]
-    block: Array
-    joint: Array
+    block: Ints
+    joint: Ints
 
 
 def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
@@ -150,12 +150,12 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
 
 
 def chance_of_last(sheet: Sheet) -> float:
-    """Return the probability that the last body differs from the file as much as it does, if it differs as the others.
+    """Return the p-value of the difference of the last body from the robot file, if all bodies differ alike.
 
-    Relative changes of the bodies are random effects of two variances, one of the last body and one of all others.
-    They are found in turn with the changes (expectation maximisation). Their ratio has an F distribution. Each body
-    counts as one observation, because one cause changes all its parameters. FILE_ERROR is a further observation, since
-    the motion may show few bodies.
+    Relative changes of the bodies are random effects with two variances, one of the last body and one of all others.
+    The variances and the changes are estimated in turn (expectation maximisation). The ratio of the variances has an F
+    distribution. Each body counts as one observation, because one cause changes all its parameters. FILE_ERROR is a
+    further observation, since the motion may show few bodies.
     """
     from scipy.special import fdtrc
 
@@ -207,30 +207,16 @@ def compare_with_nominal(problem: Problem) -> Sheet | None:
         return None
     part = max(problem.data, key=len)
     rows = np.linspace(0, len(part) - 1, min(_NOMINAL_ROWS, len(part))).astype(int)
-    y = model.regressor(part.q[rows], part.dq[rows], part.ddq[rows])
-    block = np.arange(len(rows)) * _NOMINAL_BLOCKS // len(rows)
-    tau, nominal, free, which, joints = [], [], [], [], []
-    noise = _noise(problem)
-    owners = _bodies(problem, body)
-    columns: dict[str, list[Array]] = {name: [] for name in owners}
-    dof = model.dof
-    for j in range(dof):
-        keep = part.keep[rows, j]
-        dq, ddq = part.dq[rows[keep], j], part.ddq[rows[keep], j]
-        own = np.zeros((int(keep.sum()), 4 * dof))
-        own[:, 4 * j:4 * j + 4] = np.column_stack([np.ones_like(dq), dq, np.sign(dq), ddq])
-        tau.append(part.tau[rows[keep], j] / noise[j])
-        nominal.append(y[keep, j] @ theta / noise[j])
-        free.append(np.column_stack([own, y[keep, j][:, ~body]]) / noise[j])
-        which.append(block[keep])
-        joints.append(np.full(int(keep.sum()), j))
-        for name, places in owners.items():
-            columns[name].append(y[keep, j][:, places] / noise[j])
-    whole = np.concatenate(free)
-    return Sheet(np.concatenate(tau), np.concatenate(nominal), whole[:, np.any(whole, axis=0)],
-                 {name: np.concatenate(parts) for name, parts in columns.items()},
-                 {name: theta[places] for name, places in owners.items()}, np.concatenate(which),
-                 np.concatenate(joints))
+    joint, k = np.nonzero(part.keep[rows].T)  # one joint after the other
+    used, noise, owners = rows[k], _noise(problem)[joint], _bodies(problem, body)
+    y = model.regressor(part.q[rows], part.dq[rows], part.ddq[rows])[k, joint]
+    dq, ddq = part.dq[used, joint], part.ddq[used, joint]
+    friction = np.zeros((len(used), model.dof, 4))  # and rotor inertia, for each joint its own
+    friction[np.arange(len(used)), joint] = np.column_stack([np.ones_like(dq), dq, np.sign(dq), ddq])
+    free = np.column_stack([friction.reshape(len(used), -1), y[:, ~body]]) / noise[:, None]
+    return Sheet(part.tau[used, joint] / noise, y @ theta / noise, free[:, np.any(free, axis=0)],
+                 {name: y[:, places] / noise[:, None] for name, places in owners.items()},
+                 {name: theta[places] for name, places in owners.items()}, k * _NOMINAL_BLOCKS // len(rows), joint)
 
 
 def _bodies(problem: Problem, body: Bools) -> dict[str, Array]:
@@ -248,7 +234,7 @@ def _noise(problem: Problem) -> Array:
     return np.maximum(0.05 * np.sqrt(power), 1e-12)
 
 
-def _left_out(columns: Array, target: Array, block: Array) -> float:
+def _left_out(columns: Array, target: Array, block: Ints) -> float:
     """Return the sum of squared residuals of a least-squares fit in cross-validation over blocks."""
     basis = column_space(columns, 1e-5)
     along, total = basis.T @ target, 0.0

@@ -1,11 +1,11 @@
 """Why an estimate does not predict another log: its parameters were poorly determined, or the machine is different.
 
-Both logs are compressed with the same model. The excess of a split is the increase of the squared residual with one
-set of parameters for both parts over that with one set each, as a share of the latter. The excess between the two logs
-is compared with the largest between contiguous parts of either log, because a model that is too simple gives those an
-excess as well. Each cause is tried as columns for the other log only: inertial parameters of the last body (a load), a
-joint's torque scale, friction. If none of them explains the excess, and it is far above that within logs, the machine
-is different; otherwise the excess is not explained.
+Both logs are compressed with the same model. Two parts of the data are fitted with one set of parameters for both, and
+with a separate set for each. The excess is the relative increase of the squared residual with one set for both. The
+excess between the two logs is compared with the largest excess between contiguous parts of either log, because a model
+that is too simple gives such parts an excess as well. Each cause is tried as columns for the other log only: inertial
+parameters of the last body (a load), a joint's torque scale, friction. If no cause explains the excess, and the excess
+is far above that within logs, the machine is different; otherwise the excess is not explained.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ Change = Literal["overfit", "load", "gain", "friction", "machine", "unexplained"
 
 @dataclass(frozen=True)
 class Changed:
-    """Change between a log and another one.
+    """Difference between the log of an identification and another log.
 
     Attributes:
-        what: see `Change`.
-        explained: share of the excess between the logs that each cause alone removes; that of a load is adjusted for
-            the number of directions in which it moves the base parameters.
+        what: kind of difference, see `Change`.
+        explained: share of the excess between the logs that each cause alone removes; the share of a load is adjusted
+            for the number of directions in which a load changes the base parameters.
         errors: relative errors on the other log, percent: of the estimate, of one set of parameters for both logs, and
             of a separate set.
-        excess, honest: excess between the logs with free friction, and the largest between parts of one log.
-        joint, gain: joint with a changed torque scale, from 0, and that scale.
+        excess, honest: excess between the logs with free friction, and the largest excess between parts of one log.
+        joint, gain: index of the joint with a changed torque scale, from 0, and that scale.
     """
 
     what: Change

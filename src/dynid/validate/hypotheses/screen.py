@@ -42,7 +42,8 @@ def solved(normal: Array) -> tuple[Array, float]:
 
 @dataclass(frozen=True, eq=False)
 class HypothesisScreen:
-    """A few rows of logs for a fast comparison of hypotheses. noise: (dof,); whole: the logs; step: decimation."""
+    """A few rows of logs for a fast comparison of hypotheses. whole: the complete logs, of which every step-th row is
+    used; noise: (dof,), standard deviations of the torques."""
 
     model: LinearModel
     base: BaseParameters
@@ -119,7 +120,8 @@ class HypothesisScreen:
                          for j, normal in enumerate(own)))
 
     def _own_misfit(self, j: int, normal: Array) -> float:
-        """Return the residual of joint j's own equations; exchanging two torques changes only those of two joints."""
+        """Return the squared residual of joint j's own equations. It is stored, because exchanging two torques changes
+        the equations of two joints only."""
         key = j, normal.tobytes()
         if key not in self.own_misfits:
             self.own_misfits[key] = solved(normal)[1]

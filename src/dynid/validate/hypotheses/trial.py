@@ -116,7 +116,8 @@ def score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
 
 
 def mean_score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
-    """Return `score` over all blocks, including those that no fit to the others predicts."""
+    """Return the mean squared residual in cross-validation over all blocks of time, in units of the noise (dof,).
+    Unlike `score`, it includes blocks that no fit to the others predicts."""
     return _per_row(trial, trial.left_out, noise, torque)
 
 
@@ -126,7 +127,7 @@ def _per_row(trial: Trial, squares: Array, noise: Array, torque: Array | None) -
 
 
 def block_scores(trial: Trial, noise: Array, torque: Array | None = None) -> Array:
-    """Return the squared residuals of `score` on each block (blocks,), not divided by rows."""
+    """Return the sum of squared residuals on each block of time (blocks,), in units of the noise (dof,)."""
     size = noise if torque is None else noise * np.abs(torque)
     return np.asarray(np.sum(trial.by_block / size ** 2, axis=1))
 
@@ -180,11 +181,13 @@ def contradiction(trial: Trial) -> tuple[float, float]:
 
 
 def own_score(trial: Trial, noise: Array) -> float:
-    """Return `score` of joints fitted alone, which does not depend on wrong scales of other joints."""
+    """Return the mean squared residual of joints fitted alone, in units of the noise (dof,). Wrong torque scales of
+    other joints have no effect on it."""
     return float(np.sum(trial.alone / noise ** 2) / max(float(trial.rows.sum()), 1.0))
 
 
 def mean_log_share(trial: Trial) -> float:
-    """Return the mean log of the joints' relative squared residuals in cross-validation, which scales do not change."""
+    """Return the mean logarithm of the joints' relative squared residuals in cross-validation, which does not depend on
+    the scales of the torques."""
     share = trial.typical / np.where(trial.power > 0, trial.power, 1.0)
     return float(np.mean(np.log(share + NOISE_FLOOR ** 2)))

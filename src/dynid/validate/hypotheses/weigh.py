@@ -165,7 +165,8 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """A hypothesis with its residual in cross-validation: on typical blocks, on each (blocks,), and the mean."""
+    """A hypothesis with squared residuals in cross-validation: on typical blocks of time, on each block (blocks,), and
+    the mean over all blocks."""
 
     misfit: float
     hypothesis: Hypothesis
@@ -202,7 +203,8 @@ def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array, lo
 
 
 def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial, clues: Clues) -> Hypothesis | None:
-    """Return the backlash that explains most of one joint's own residual; None if another candidate explains more."""
+    """Return the hypothesis of backlash that explains most of one joint's own residual; None if another candidate
+    explains more."""
     found: list[tuple[float, Hypothesis]] = []
     for j in clues.gaps:
         def left(one: Hypothesis, j: int = j, blocks: int = 1) -> float:
@@ -234,7 +236,7 @@ def hypothesis_excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
 
 
 def _unchanged(problem: Problem, logs: tuple[Samples, ...]) -> Regression:
-    """Compress unchanged logs, from the rows of the fit if these are torque equations that were kept."""
+    """Return the compressed regression of logs without correction; stored torque equations of the fit are reused."""
     rows = problem.equations
     if logs is problem.data and isinstance(rows, CachedEquations) and type(rows.equations) is TorqueEquations:
         return fold(rows, blocks=BLOCKS, threads=problem.threads)
@@ -243,7 +245,7 @@ def _unchanged(problem: Problem, logs: tuple[Samples, ...]) -> Regression:
 
 def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array,
                   blocks: int = BLOCKS, is_coarse: bool = False) -> Trial:
-    """Return the cross-validated fit of logs corrected for a hypothesis. is_coarse: whether of the decimated logs."""
+    """Return the cross-validated fit of logs corrected for a hypothesis. is_coarse: whether the logs are decimated."""
     model, changed = hypothesis.change(problem.model, logs)
     changed = tuple(map(decimated, changed)) if is_coarse else changed
     base = problem.base if model is problem.model else None

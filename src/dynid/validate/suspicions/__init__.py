@@ -61,7 +61,7 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
 
 
 def _most(case: Case, without: Case) -> bool:
-    """Whether the causes explain most of the residual: without them the error is less than half."""
+    """Whether the causes explain most of the residual: a fit with the causes corrected has less than half the error."""
     before, after = (one.reconstruction.total.relative_error for one in (case, without))
     return before is not None and after is not None and after < 0.5 * before
 

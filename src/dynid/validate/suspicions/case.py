@@ -66,7 +66,7 @@ class Case:
 
     @cached_property
     def trial(self) -> Trial:
-        """Cross-validated fit to the unchanged data, and of each joint alone."""
+        """Fit of all joints together to the unchanged data, and of each joint alone, cross-validated over blocks."""
         return try_out(self.problem.regression)
 
     @cached_property
@@ -105,10 +105,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Suspicion:
-    """One possible problem, and the function that checks for it.
+    """One check for a possible problem.
 
-    stage: `data` checks come first and use the logs alone; `fit` checks use the estimate, with a wrong drive gain
-    corrected, unless the data make it worthless; `transfer` checks use other logs and blocks of time.
+    Attributes:
+        stage: `data` checks come first and use the logs alone. `fit` checks use the estimate with faults of the data
+            corrected, unless the data make it worthless. `transfer` checks use other logs and blocks of time.
+        look: function that returns the findings of the check.
     """
 
     stage: Stage

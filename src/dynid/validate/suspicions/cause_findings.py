@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dynid.findings import Finding
+from dynid.findings import Evidence, Finding
 from dynid.validate.hypotheses.gravity import Gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.residual_statistics import ResidualTests
@@ -39,13 +39,18 @@ def _gain(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     return suspect("drive-gain", "drive gain", joints_listed(joints), text, joints=joints, evidence=evidence)
 
 
-def _sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+def _on_joints(case: Case, found: Hypothesis, title: str, text: str, evidence: Evidence | None = None) -> Finding:
+    """Return the finding on a hypothesis about some joints. text: message with {} in place of their names."""
     names = [case.problem.regression.joints[j] for j in found.joints]
-    which, has = ("torques", "have") if len(names) > 1 else ("torque", "has")
-    return suspect("torque-sign", "torque sign", joints_listed(names),
-                   f"the {which} of {joints_listed(names)} {has} the wrong sign: only the opposite sign agrees with "
-                   "the torques of the other joints",
-                   joints=names, evidence={"gain": found.values[0] if len(names) == 1 else each(found.values)})
+    return suspect(found.cause, title, joints_listed(names), text.format(joints_listed(names)), joints=names,
+                   evidence=evidence)
+
+
+def _sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+    many = len(found.joints) > 1
+    return _on_joints(case, found, "torque sign", f"the torque{'s' * many} of {{}} {'have' if many else 'has'} the "
+                      "wrong sign: only the opposite sign agrees with the torques of the other joints",
+                      {"gain": each(found.values) if many else found.values[0]})
 
 
 def _time(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
@@ -58,34 +63,26 @@ def _time(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
 
 
 def _gear(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    name, factor = case.problem.regression.joints[found.joints[0]], found.values[0]
-    also = ", and its torque as much too large" if found.details["torque"] and factor > 1 else \
-        ", and its torque as much too small" if found.details["torque"] else ""
-    return suspect("gear-ratio", "gear ratio", joint_label(name),
-                   f"the gear ratio of {joint_label(name)} is probably wrong: its true motion is {factor:.3g} times "
-                   f"the logged one{also}", joints=[name], evidence={"factor": factor})
+    factor = found.values[0]
+    also = f", and its torque as much too {'large' if factor > 1 else 'small'}" if found.details["torque"] else ""
+    return _on_joints(case, found, "gear ratio", "the gear ratio of {} is probably wrong: its true motion is "
+                      f"{factor:.3g} times the logged one{also}", {"factor": factor})
 
 
 def positions_swapped(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    names = [case.problem.regression.joints[j] for j in found.joints]
-    return suspect("positions-swapped", "positions swapped", joints_listed(names),
-                   f"the positions of {joints_listed(names)} are exchanged: each is in the column of "
-                   "another joint", joints=names)
+    return _on_joints(case, found, "positions swapped",
+                      "the positions of {} are exchanged: each is in the column of another joint")
 
 
 def _position_sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    names = [case.problem.regression.joints[j] for j in found.joints]
-    return suspect("position-sign", "position sign", joints_listed(names),
-                   f"the position of {joints_listed(names)} has the opposite sign", joints=names)
+    return _on_joints(case, found, "position sign", "the position of {} has the opposite sign")
 
 
 def _position_offset(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    name, offset = case.problem.regression.joints[found.joints[0]], found.values[0]
-    return suspect("position-offset", "zero position", joint_label(name),
-                   f"the zero position of {joint_label(name)} probably differs from that of the robot file: the "
-                   f"torques are consistent with positions that are {offset:.3g} rad (or m) more than logged; check "
-                   "its calibration, or add the difference with log.offset",
-                   joints=[name], evidence={"offset": offset})
+    return _on_joints(case, found, "zero position", "the zero position of {} probably differs from that of the robot "
+                      f"file: the torques are consistent with positions that are {found.values[0]:.3g} rad (or m) more "
+                      "than logged; check its calibration, or add the difference with log.offset",
+                      {"offset": found.values[0]})
 
 
 def _mounting(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
@@ -121,12 +118,9 @@ def delay_interval(late: float, std: float) -> str:
 
 
 def _gap(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    name = case.problem.regression.joints[found.joints[0]]
-    return suspect("residual-follows-backlash", "backlash", joint_label(name),
-                   f"the residual of {joint_label(name)} is consistent with backlash: at every "
-                   f"reversal its encoder moves through a gap of {1000.0 * abs(found.values[0]):.3g} "
-                   "mrad (or mm) before the link follows", joints=[name],
-                   evidence={"gap": found.values[0]})
+    return _on_joints(case, found, "backlash", "the residual of {} is consistent with backlash: at every reversal its "
+                      f"encoder moves through a gap of {1000.0 * abs(found.values[0]):.3g} mrad (or mm) before the "
+                      "link follows", {"gap": found.values[0]})
 
 
 FINDINGS: dict[str, Callable[[Case, Hypothesis, Gravity | None], Finding]] = {

@@ -79,7 +79,8 @@ class Refit:
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """Findings, the fit with the faults corrected, the corrections, and all hypotheses that were compared."""
+    """Faults that explain the data: findings, the fit with the faults corrected, the corrections, and all hypotheses
+    that were compared."""
 
     findings: tuple[Finding, ...]
     case: Case
@@ -138,7 +139,7 @@ def accepted(found: Explained, flexible: Case) -> Explained:
 
     A cause is kept if the corrected data with plain friction are predicted better than the unchanged data with the
     model's own friction, or if it explains as much in addition to that friction. The evidence of a wrong sign is
-    negative friction: it is kept if the model's own friction is negative too and joints agree as well.
+    negative friction: a wrong sign is kept if the model's own friction is negative too and joints agree as well.
     """
     if found.case is flexible or flexible.plain is flexible:
         return found

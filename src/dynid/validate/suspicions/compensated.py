@@ -1,4 +1,4 @@
-"""Check for torques without gravity: a recorder or driver has removed it."""
+"""Check for torques without gravity: a recorder or driver has removed the gravity torque."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class GravityShare:
     """The share of its nominal gravity torque that a joint's torque contains, for any mounting of the robot.
 
     Attributes:
-        joint: name of the joint.
+        joint: index of the joint, from 0.
         share, std: the share, and its standard error.
-        part: RMS of the part of the torque that only gravity explains, over that of the torque about its mean.
+        part: RMS of the part of the torque that only gravity explains, over the RMS of the torque about its mean.
         size: the same ratio for nominal gravity in the direction of the robot file.
     """
 

@@ -89,8 +89,7 @@ def _changed(found: CutoffDependence, error: float) -> Bools:
 def predictions_depend(case: Case) -> bool:
     """Whether predictions, not only parameters, depend on the cut-off. The cut-off is then a cause of its own, which
     may explain the other findings."""
-    return case.cutoff is not None and bool(
-        _changed(case.cutoff, _error(case, case.cutoff)).any())
+    return case.cutoff is not None and bool(_changed(case.cutoff, _error(case, case.cutoff)).any())
 
 
 SUSPICIONS = suspicions("transfer", depends_on_cutoff)

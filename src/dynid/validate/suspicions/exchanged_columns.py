@@ -91,7 +91,7 @@ def exchange_as_likely(case: Case, sign: Hypothesis) -> tuple[int, int] | None:
 
 
 def _torques_in_order(order: Ints) -> Hypothesis:
-    """Report torques that are in the columns of other joints; order (dof,): the joint of each column."""
+    """Return the hypothesis that torques are in the columns of other joints; order (dof,): the joint of each column."""
     moved = tuple(int(j) for j in np.flatnonzero(order != np.arange(len(order))))
 
     def change(model: Any, logs: Any) -> Any:
@@ -118,7 +118,7 @@ def _torques_swapped(case: Case, found: Hypothesis, gravity: None) -> Finding:
 
 
 def _two_columns(case: Case) -> Hypothesis | None:
-    """Report two columns whose exchange lets one set of parameters predict all torques far better."""
+    """Return the hypothesis of two exchanged columns, if it lets one set of parameters predict torques far better."""
     problem, dof, null = case.problem, case.problem.model.dof, case.trial
     rough = np.flatnonzero(null.typical > MIXED_COLUMNS_SHARE ** 2 * null.power).tolist()
     if not problem.data or not rough:

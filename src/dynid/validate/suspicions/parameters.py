@@ -218,8 +218,8 @@ def impossible_links(case: Case) -> Iterator[Finding]:
 
 
 def energy_grows(case: Case) -> Iterator[Finding]:
-    """Report a robot that gains energy, or diverges, in free fall without torques. It is a remark if friction at speeds
-    above those of the log is the reason."""
+    """Report a robot that gains energy, or diverges, in free fall without torques. The finding is a remark if friction
+    at speeds above those of the log is the reason."""
     if case.physics is None or case.physics.fall is None or case.physics.fall.stable:
         return
     fall = case.physics.fall

@@ -35,8 +35,8 @@ _NORMAL_MAD = 0.6745  # median absolute deviation of a standard normal distribut
 
 
 def residuals_followed(case: Case) -> Iterator[Finding]:
-    """Report the structure of residuals that a missing or too simple term explains, joints with the same one together.
-    Backlash is reported with the causes, because its gap is estimated there."""
+    """Report the structure of residuals that a missing or too simple term explains, with one finding for all joints
+    with the same structure. Backlash is reported with the causes, because its gap is estimated there."""
     groups: dict[tuple[str, str | None], list[tuple[JointTests, CandidateFit]]] = {}
     several = sum(not case.at_rest(j) for j in range(len(case.tests.joints))) > 1
     for joint in case.tests.joints:

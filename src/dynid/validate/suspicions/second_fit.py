@@ -37,7 +37,7 @@ PLAIN_FRICTION = ("viscous", "coulomb", "offset")  # friction of the model with 
 def without(case: Case, hypothesis: Hypothesis) -> Case:
     """Return a second fit of data with a fault corrected, by weighted least squares.
 
-    It has its own estimate, reconstruction, residual tests and gains relative to the nominal model.
+    The second fit has its own estimate, reconstruction, residual tests and gains relative to the nominal model.
     """
     model, samples = hypothesis.change(case.problem.model, case.problem.data)
     return _fitted_again(case, model, samples)
@@ -75,7 +75,8 @@ def _fitted_again(case: Case, model: LinearModel, samples: tuple[Samples, ...]) 
 
 
 def _renamed(problem: Problem, model: LinearModel) -> Array | None:
-    """Return nominal values (parameters,) of another model by name; otherwise the model's own, or zero."""
+    """Return nominal values (parameters,) for another model: those of the problem by parameter name, else those of the
+    other model, else zero."""
     if problem.nominal is None:
         return None
     known = dict(zip(problem.model.parameters.names, problem.nominal.tolist(), strict=True))
@@ -100,7 +101,7 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
 
 
 def without_constraints(case: Case, joints: Collection[str]) -> Case:
-    """Return the unconstrained fit with residual tests of some joints; the same fit if it has no constraints."""
+    """Return the unconstrained fit with residual tests of the named joints; the given fit if it has no constraints."""
     return case if case.estimate.diagnostics.get("unconstrained_relative_error") is None else _refitted(case, joints)
 
 

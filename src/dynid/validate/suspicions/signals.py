@@ -107,7 +107,7 @@ def beyond_limits(case: Case) -> Iterator[Finding]:
 
 
 def _of_each(values: list[float]) -> float | tuple[float, ...]:
-    """Return a number of each joint as evidence; of a single joint the number itself."""
+    """Return the numbers of several joints as evidence of a finding; for a single joint the number itself."""
     return values[0] if len(values) == 1 else each(values)
 
 
@@ -118,7 +118,7 @@ def _excess(motion: JointMotion) -> float:
 
 
 def _and_others(names: list[str], worst: JointMotion) -> str:
-    """Return words on the other joints of a finding on the worst one."""
+    """Return text that names the other joints of a finding, after the joint with the largest excess."""
     others = [name for name in names if name != worst.joint]
     return f", and so {'do' if len(others) > 1 else 'does'} {joints_listed(others)}" if others else ""
 
@@ -163,7 +163,7 @@ def rows_held(case: Case) -> Iterator[Finding]:
             yield suspect("rows-repeated", "repeated rows", log.source,
                           f"{percent_text(100 * share)} of the rows in motion of {log.source} repeat the previous row "
                           f"in every signal: the log was probably written {1.0 / (1.0 - share):.2g} times as fast as "
-                          "it was measured, so standard deviations are too small; write each measurement once",
+                          "it was measured, so standard errors are too small; write each measurement once",
                           logs=[log.source], evidence={"share": share})
 
 
@@ -174,7 +174,7 @@ def log_in_itself(case: Case) -> Iterator[Finding]:
         if again is not None:
             yield suspect("log-repeated", "repeated stretch", log.source,
                           f"{again.rows} rows of {log.source} occur again {again.after:.4g} s later to the last digit: "
-                          "a part of the log was probably copied, so standard deviations are too small; remove the "
+                          "a part of the log was probably copied, so standard errors are too small; remove the "
                           "copy, for example with --stop", logs=[log.source],
                           evidence={"rows": float(again.rows), "after_s": again.after})
 
@@ -218,8 +218,8 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
 
 
 def velocities_for_positions(case: Case) -> Iterator[Finding]:
-    """Report positions that equal the measured velocities, or of which those are not the derivatives but the reverse
-    holds."""
+    """Report position columns that probably hold velocities: they equal the measured velocities, or they are the
+    derivatives of the velocity columns."""
     for log in case.problem.recordings:
         if log.dq is None or len(log) < 100:
             continue

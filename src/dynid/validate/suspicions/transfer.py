@@ -61,8 +61,7 @@ def _why(case: Case, other: Reconstruction) -> Finding:
         return suspect("overfit", "overfit", log,
                        f"the estimate overfits its log: {much}, yet one set of parameters predicts both logs "
                        f"({found.errors[1]:.1f} % on {log}): the motion of its log does not excite all parameters; "
-                       "identify from "
-                       f"{advice}", logs=other.sources, evidence=evidence)
+                       f"identify from {advice}", logs=other.sources, evidence=evidence)
     if found.what == "gain" and found.joint is not None and found.gain is not None:
         name = names[found.joint]
         return suspect("gain-or-load-changed", "drive gain or load", joint_label(name),
@@ -91,25 +90,19 @@ def _why(case: Case, other: Reconstruction) -> Finding:
 
 def _scaled_joints(own: Reconstruction, other: Reconstruction) -> dict[str, float]:
     """Return the joints whose torque on another log has another scale, with measured over predicted torque there."""
-    found = {}
-    for j, (mine, fit) in enumerate(zip(own.joints, other.joints, strict=True)):
-        if (fit.slope is None or mine.slope is None or fit.relative_error is None
-                or abs(fit.slope - mine.slope) < SLOPE_CHANGE):
-            continue
-        before, after = _scaled_misfit(other, j, fit.slope)
-        if after < SCALE_LEAVES * before and fit.relative_error > WORSE_RATIO * (mine.relative_error or 0.0):
-            found[fit.name] = fit.slope
-    return found
+    return {fit.name: fit.slope for mine, fit, (_, before, after) in zip(own.joints, other.joints,
+                                                                         _scaled_misfits(other), strict=True)
+            if fit.slope is not None and mine.slope is not None and abs(fit.slope - mine.slope) >= SLOPE_CHANGE
+            and after < SCALE_LEAVES * before
+            and (fit.relative_error or 0.0) > WORSE_RATIO * (mine.relative_error or 0.0)}
 
 
-def _scaled_misfit(other: Reconstruction, j: int, slope: float) -> tuple[float, float]:
-    """Return the sum of squared residuals of joint j before and after its predicted torque is scaled."""
-    before = after = 0.0
-    for part in other.series:
-        keep = part.keep[:, j]
-        before += float(np.sum((part.measured[keep, j] - part.predicted[keep, j]) ** 2))
-        after += float(np.sum((part.measured[keep, j] - slope * part.predicted[keep, j]) ** 2))
-    return before, after
+def _scaled_misfits(other: Reconstruction) -> list[tuple[float, float, float]]:
+    """Return three sums of squares for each joint: of its measured torque, of its residual, and of the residual after
+    the predicted torque is scaled by least squares."""
+    sums: Array = np.sum([torque_sums(part) for part in other.series], axis=0)
+    return [(power, misfit, power - product ** 2 / own if own > 0 else misfit)
+            for power, _, misfit, product, own, _ in sums.tolist()]
 
 
 def worth_nothing(case: Case) -> Iterator[Finding]:
@@ -224,25 +217,15 @@ def _finding(code: Literal["worse-than-zero", "worse-than-mean"], text: str, oth
 def _advice(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
     """Return advice on the first check: signs and scales if they explain a joint's torque, otherwise other causes."""
     among = {fit.name for fit in judged or other.joints}
-    found = {fit.name: slope for fit, slope in zip(other.joints, _scales(other), strict=True)
-             if fit.name in among and slope is not None}
+    found = {fit.name: fit.slope for fit, (power, before, after) in zip(other.joints, _scaled_misfits(other),
+                                                                        strict=True)
+             if fit.name in among and fit.slope is not None and after < SCALE_LEAVES * min(before, power)}
     if found:
         scales = listed([f"{slope:.2g}" for slope in found.values()])
-        return (f"that of {joints_listed([*found])} is {scales} times the predicted one, check "
-                f"{'its sign' if min(found.values()) < 0 else 'its unit, gain and load'} there")
+        return (f"the measured torque of {joints_listed([*found])} is {scales} times the predicted torque; check "
+                f"{'its sign' if min(found.values()) < 0 else 'its unit, gain and load'} in that log")
     return ("check columns, signs and units of this log, that it is the same robot and load, and that its motion is "
             "similar to that of the fitted log")
-
-
-def _scales(other: Reconstruction) -> list[float | None]:
-    """Return measured over predicted torque of each joint whose scale is wrong, else None."""
-    sums: Array = np.sum([torque_sums(part) for part in other.series], axis=0)
-    found: list[float | None] = []
-    for power, _, misfit, product, own, rows in sums:
-        left = power - product ** 2 / own if rows and own > 0 else misfit  # after scaling the prediction by product/own
-        found.append(float(product / own) if misfit > 0 and left < SCALE_LEAVES * misfit and left < SCALE_LEAVES * power
-                     else None)
-    return found
 
 
 SUSPICIONS = suspicions("transfer", other_logs, worth_nothing, logs_differ, odd_block, parameters_not_constant)

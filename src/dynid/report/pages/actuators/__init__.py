@@ -55,7 +55,7 @@ def _figure(data: ActuatorData, j: int, name: str) -> Figure:
 
 
 def subtitle(data: ActuatorData) -> str:
-    """The simulation error, the drive law and the friction model."""
+    """Line below the headline: the simulation error, the drive law and the friction model."""
     found = data.estimate
     return (f"simulated positions have a mean error of {1e3 * found.mean_error:.3g} mrad; drive law {found.law}, "
             f"friction {found.friction.upper()}")

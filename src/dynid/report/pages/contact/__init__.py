@@ -130,7 +130,7 @@ def arrow_figure(data: ContactData, contacts: list[Any]) -> Figure:
 
 
 def subtitle(data: ContactData) -> str:
-    """Number of contacts, duration, detection delay and rate of false alarms."""
+    """Line below the headline: number of contacts, duration, detection delay and rate of false alarms."""
     rows = data.log.rows
     return (f"{count(len(data.log.contacts), 'contact')} in {rows.t[-1] - rows.t[0]:.4g} s, detection delay "
             f"{1000.0 * data.log.delay:.0f} ms; expected false alarms per hour: {data.alarms:g}")

@@ -84,7 +84,7 @@ def _forces_figure(data: ExtractionData, j: int) -> Figure:
 
 
 def subtitle(data: ExtractionData) -> str:
-    """How many of the sets are physically consistent."""
+    """Line below the headline: how many of the extracted parameter sets are physically consistent."""
     every = data.comparison.sets
     return f"{sum(one.feasible for one in every)} of {len(every)} extracted sets are physically consistent"
 

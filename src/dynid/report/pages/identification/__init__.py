@@ -24,7 +24,7 @@ SECTIONS: tuple[Section[ReportData], ...] = tuple(
 
 
 def subtitle(data: ReportData) -> str:
-    """Number of parameters and joints, and the method."""
+    """Line below the headline: number of parameters and joints, and the method."""
     return (f"{len(data.estimate.base)} base parameters of {count(len(data.joints), 'joint')}, "
             f"method {data.estimate.method}")
 

@@ -10,7 +10,6 @@ import numpy as np
 from dynid.report.figure import BLUE, GREEN, INK, MEASURED, ORANGE, VERMILION, Figure, axis, line, numbers, title
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
-from dynid.report.words import typeset
 from dynid.validate import FreeFall, WrenchComparison
 
 _CURVE_POINTS = 600  # points per curve
@@ -22,16 +21,10 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     found = data.physics
     if found is None:
         return None
-    facts, fall, forces = data.estimate.diagnostics, found.fall, found.forces
-    rows = [{"link": link, "wrong": [typeset(one.message) for one in link.violations],
-             "worst": max(link.violations, key=lambda one: one.amount, default=None)} for link in found.links]
-    return {"rows": rows, "violations": [typeset(one.message) for one in found.violations],
-            "joint_violations": found.joint_violations, "active": facts.get("active"), "facts": facts,
+    forces = found.forces
+    return {"physics": found, "facts": data.estimate.diagnostics, "units": _CONDITION_UNITS,
             "has_file": any(link.file_mass is not None for link in found.links),
-            "positive": 100.0 * found.positive_share, "postures": found.postures,
-            "fall": None if fall is None else typeset(fall.sentence),
-            "energy": None if fall is None else energy_figure(fall), "units": _CONDITION_UNITS,
-            "force_rows": found.largest_forces,
+            "energy": None if found.fall is None else energy_figure(found.fall),
             "forces": [] if forces is None else [force_figure(forces, j) for j in range(len(forces.joints))]}
 
 

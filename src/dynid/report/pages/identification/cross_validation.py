@@ -22,16 +22,13 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
               for name, one in zip(cross.joints, known, strict=True) if len(one)]
     blocks = [{"number": block + 1, "where": _short(where, data.log_name), "error": float(error)}
               for block, where, error in zip(cross.blocks, cross.where, cross.errors, strict=True)]
-    logs = [{"name": data.log_name(one.source), "others": one.from_others, "itself": one.from_itself}
-            for one in cross.logs]
-    return {"cross": cross, "joints": joints, "blocks": blocks, "logs": logs,
-            "choice": data.estimate.diagnostics.get("choice"), "errors": errors_figure(cross, data.log_name),
-            "moves": moves_figure(cross), "worst": cross.worst + 1, "fit": float(np.nanmean(cross.fit_errors))
-            if np.isfinite(cross.fit_errors).any() else None}
+    return {"cross": cross, "joints": joints, "blocks": blocks, "choice": data.estimate.diagnostics.get("choice"),
+            "errors": errors_figure(cross, data.log_name), "moves": moves_figure(cross),
+            "fit": float(np.nanmean(cross.fit_errors)) if np.isfinite(cross.fit_errors).any() else None}
 
 
 def _short(where: str, name: Callable[[str], str]) -> str:
-    """Return names of logs and time spans of a block."""
+    """Return the short names and time spans of the logs of a block of time. where: the same with full names."""
     return "; ".join(", ".join([name(source), *rest]) for source, *rest in
                      (one.rsplit(", ", 1) for one in where.split("; ")))
 

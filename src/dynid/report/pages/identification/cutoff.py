@@ -18,15 +18,12 @@ MAX_TABLE_ROWS = 8  # parameters in the table
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:
     choice, dependence = data.cutoff_choice, data.cutoff_dependence
-    if choice is None and dependence is None:
+    known = dependence if choice is None else choice
+    if known is None:
         return None
-    cutoff = choice.cutoff if choice is not None else dependence.cutoff if dependence is not None else None
-    return {"cutoff": cutoff, "choice": choice, "tried": choice is not None and len(choice.tried) > 0,
-            "alike": [] if choice is None else choice.tried[choice.alike].tolist(),
+    return {"cutoff": known.cutoff, "choice": choice, "dependence": dependence,
             "errors": None if choice is None else errors_figure(choice),
-            "dependence": dependence, "moves": [] if dependence is None else moves(dependence),
-            "others": [] if dependence is None else dependence.others.tolist(),
-            "torques": [] if dependence is None else dependence.torques.tolist()}
+            "moves": [] if dependence is None else moves(dependence)}
 
 
 def moves(dependence: CutoffDependence) -> list[dict[str, Any]]:

@@ -19,12 +19,9 @@ _DRAWN_POINTS = 700  # points drawn per direction
 def gather(data: ReportData) -> Mapping[str, Any] | None:
     if not data.deflections:
         return None
-    units = data.units
-    rows = [{"joint": one.joint, "unit": units[one.number].torque, "origin": one.origin, "stiffness": one.stiffness,
-             "damping": one.damping, "hysteresis": one.hysteresis,
-             "skew": None if one.skew is None else tuple(1e3 * x for x in one.skew)} for one in data.deflections]
-    return {"figures": [figure(one, units[one.number]) for one in data.deflections], "rows": rows,
-            "sensed": data.deflections[0].origin == "sensor", "skewed": any(row["skew"] for row in rows)}
+    return {"figures": [figure(one, data.units[one.number]) for one in data.deflections],
+            "sensed": data.deflections[0].origin == "sensor",
+            "skewed": any(one.skew is not None for one in data.deflections)}
 
 
 def figure(one: Deflection, units: JointUnits) -> Figure:

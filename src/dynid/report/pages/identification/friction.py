@@ -19,12 +19,8 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     if not shapes:
         return None
     units = dict(zip(data.joints, data.units, strict=True))
-    chosen = [] if data.friction is None else [
-        {"joint": one.joint, "taken": list(one.taken), "left": list(one.left)} for one in data.friction.joints]
-    starts = [{"joint": one.joint, "static": one.static, "std": one.std, "above": one.above,
-               "starts": one.starts, "unit": units[one.joint].torque} for one in data.breakaway]
-    return {"figures": [figure(shape, units[shape.joint]) for shape in shapes], "chosen": chosen, "starts": starts,
-            "blocks": 0 if data.friction is None else data.friction.blocks}
+    return {"figures": [figure(shape, units[shape.joint]) for shape in shapes],
+            "starts": [(one, units[one.joint].torque) for one in data.breakaway]}
 
 
 def figure(shape: FrictionShape, units: JointUnits) -> Figure:

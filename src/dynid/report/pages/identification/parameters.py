@@ -167,7 +167,7 @@ def _method(m: int, one: MethodValues, x: Array, shown: Ints, names: list[str], 
 
 
 def linear_part(values: Array) -> float:
-    """Return the size below which the axis is linear: a power of ten that exceeds a tenth of the values."""
+    """Return the size below which the axis is linear: the power of ten below the 10 % quantile of the magnitudes."""
     size = np.abs(values[values != 0])
     return 10.0 ** np.floor(np.log10(quantile(size, 0.1))) if len(size) else 1.0
 

@@ -48,7 +48,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
         if len(used) > 1 and np.ptp(used) > 1e-9 * np.abs(used).max():
             figures.append(histogram_figure(used, units))
             if int(part.keep[:, j].sum()) >= MIN_SPECTRUM_ROWS:
-                figures.append(spectrum_figure(part, j, units, _cutoff(data)))
+                figures.append(spectrum_figure(part, j, units, data.logs[0].torque_cutoff))
         if found.whiteness is not None:
             figures.append(autocorrelation_figure(found.whiteness))
         joints.append({"name": found.joint, "fit": fit, "unit": units.torque, "white": found.whiteness,
@@ -67,17 +67,6 @@ def looks(found: JointTests) -> str:
     if found.normality is not None and found.normality.shape != "normal":
         properties.append(found.normality.title)
     return ", ".join(properties)
-
-
-def _cutoff(data: ReportData) -> float | None:
-    """Cut-off of the torque filter, Hz."""
-    samples = data.logs[0]
-    if samples.decimation is not None:
-        return 0.5 * samples.decimation.share * samples.rate / samples.decimation.total
-    settings = samples.settings
-    wanted = settings.get("torque_cutoff")
-    cutoff = settings.get("cutoff") if wanted == "same" else wanted
-    return float(cutoff) if isinstance(cutoff, int | float) else None
 
 
 def series_figure(part: Residuals, j: int, units: JointUnits) -> Figure:

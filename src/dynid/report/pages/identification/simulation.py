@@ -49,25 +49,10 @@ def _pane(check: SimulationCheck, log: ResimulatedLog, label: str, units: tuple[
              "torque": float(log.torque_error_per_joint[j])}
             for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))]
     draw = torque_figure if feedback else position_figure
-    return {
-        "label": label,
-        "source": check.source,
-        "kind": words(check),
-        "feedback": feedback,
-        "horizon": check.horizon,
-        "windows": len(log.windows),
-        "possible": log.possible,
-        "reason": check.reason.text if check.reason else "",
-        "notes": [note.text for note in check.notes],
-        "rows": rows,
-        "total": log.total_error,
-        "torque": log.torque_error,
-        "marked": len(log.windows) <= _MAX_MARKED_STARTS,
-        "thinned": len(log.t) > points,
-        "figures": [
-            draw(log, j, name, unit, points) for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))
-        ],
-    }
+    return {"label": label, "source": check.source, "kind": words(check), "check": check, "log": log, "rows": rows,
+            "feedback": feedback, "marked": len(log.windows) <= _MAX_MARKED_STARTS, "thinned": len(log.t) > points,
+            "figures": [draw(log, j, name, unit, points)
+                        for j, (name, unit) in enumerate(zip(log.joints, units, strict=True))]}
 
 
 def position_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, points: int) -> Figure:
@@ -86,7 +71,7 @@ def position_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, p
               line(numbers(separated[0], 7), numbers(separated[1], 6), "simulated", BLUE, 1.4, hovertemplate=hover)]
     if len(log.windows) <= _MAX_MARKED_STARTS:
         traces.append({"type": "scatter", "mode": "markers", "x": numbers(t[starts], 7),
-                       "y": numbers(measured[starts], 6), "name": "starts anew",
+                       "y": numbers(measured[starts], 6), "name": "restarts",
                        "marker": {"color": INK, "size": 4 if len(starts) > 60 else 5}, "hovertemplate": hover})
     layout = {"title": title(name), "xaxis": axis("time, s", range=[0.0, float(t[-1]) or 1.0]),
               "yaxis": axis(f"position, {units.position}", range=_range(measured, simulated))}

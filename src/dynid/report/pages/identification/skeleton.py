@@ -24,7 +24,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
     if robot is None or robot.dof != data.estimate.model.dof:
         return None
     q = geometry.bent_posture(data.logs[0].q)
-    identified, nominal = identified_bodies(data), nominal_bodies(robot)
+    identified, nominal = identified_bodies(data), None if robot.bodies_without_inertia else robot.inertias
     bodies = nominal if identified is None else identified
     rows = [] if bodies is None else body_rows(robot, bodies)
     return {"figure": skeleton_figure(robot, q, identified, nominal), "rows": rows,
@@ -41,11 +41,6 @@ def identified_bodies(data: ReportData) -> Array | None:
     if theta is None or not names or not all(len(places.get(name, ())) == 10 for name in names):
         return None
     return np.array([theta[places[name]] for name in names])
-
-
-def nominal_bodies(robot: Robot) -> Array | None:
-    """Return ten inertial parameters of every body (dof, 10) of the nominal model."""
-    return None if robot.bodies_without_inertia else robot.inertias
 
 
 def body_rows(robot: Robot, bodies: Array) -> list[dict[str, Any]]:
@@ -71,16 +66,14 @@ def skeleton_figure(robot: Robot, q: Array, identified: Array | None, nominal: A
               for joint in robot.joints[robot.free_coordinates:]]
     traces = [scene.links(lines), scene.lines(axes, "axes", INK, 5), scene.joints(frames, labels)]
     drawn = [lines, axes]
-    shown = nominal if identified is None else identified
-    if shown is not None:
-        name = "robot's file" if identified is None else "identified"
-        shapes = [geometry.ellipsoid(body, pose, size) for body, pose in zip(shown, poses[:len(shown)], strict=True)]
-        traces += body_traces(robot, shown, shapes, name)
-        drawn += [shape.points for shape in shapes if shape is not None]
-    if identified is not None and nominal is not None:
-        shapes = [geometry.ellipsoid(body, pose, size)
-                  for body, pose in zip(nominal, poses[:len(nominal)], strict=True)]
-        traces += body_traces(robot, nominal, shapes, "robot's file", hidden=True)
+    hidden = False
+    for name, bodies in (("identified", identified), ("robot's file", nominal)):
+        if bodies is not None:  # the second set is hidden, and does not affect the size of the picture
+            shapes = [geometry.ellipsoid(body, pose, size)
+                      for body, pose in zip(bodies, poses[:len(bodies)], strict=True)]
+            traces += body_traces(robot, bodies, shapes, name, hidden=hidden)
+            drawn += [shape.points for shape in shapes if shape is not None and not hidden]
+            hidden = True
     layout = {"scene": scene.layout(*geometry.bounds(drawn), 0.15 * size), "margin": {"l": 0, "r": 0, "t": 34, "b": 0}}
     return Figure(traces, layout, "The robot's skeleton with the inertia of its links", 600)
 

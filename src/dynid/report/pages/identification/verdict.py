@@ -70,7 +70,7 @@ def remedies(data: ReportData) -> list[MissingParameters]:
 
 
 def distinct(findings: tuple[Finding, ...]) -> list[Finding]:
-    """Return the sentences of findings without repetitions."""
+    """Return the findings without those whose text occurs in another finding too."""
     return list({finding.text: finding for finding in findings}.values())
 
 

@@ -123,7 +123,7 @@ def limit_unit(usage: Usage, units: JointUnits | None) -> str:
 
 
 def _search(data: MotionData) -> Mapping[str, Any]:
-    """The best value of the search over time, and how to repeat it."""
+    """The best value of the criterion over the time of the search, and the command that repeats the search."""
     found = data.excitation
     return {"figure": search_figure(found), "starts": found.starts, "seed": found.seed, "elapsed": found.elapsed,
             "interrupted": found.interrupted, "command": data.command}
@@ -144,7 +144,7 @@ def search_figure(found: ExcitingMotion) -> Figure | None:
 
 
 def subtitle(data: MotionData) -> str:
-    """Duration, number of joints and number of parameters."""
+    """Line below the headline: duration, number of joints and number of parameters."""
     found = data.excitation
     return (f"{seconds(found.core.duration)} motion of {count(len(data.joints), 'joint')} for {len(found.base)} base "
             "parameters")

@@ -23,8 +23,8 @@ class MotionData:
     Attributes:
         title, robot, excitation: headline, the robot, and the designed motion.
         values: (base,), values that standard errors are relative to, nan if unknown.
-        theta: (parameters,), for computing torques, or None.
-        whose: origin of these parameters, in words.
+        theta: (parameters,), parameters for computing torques, or None.
+        whose: origin of `theta`, in words.
         before: (base,), standard errors from earlier logs, or None.
         notes: remarks.
         command: command line that repeats the design.
@@ -76,7 +76,7 @@ class MotionData:
 
 
 def used(usage: Usage) -> float | None:
-    """Percentage of a limit that is used; None if it is not defined (distances, postures)."""
+    """Return the percentage of a limit that a motion uses; None for limits without a percentage (distances)."""
     if usage.kind in _LIMIT_SIGNALS and np.isfinite(usage.excess):
         return max(100.0 * (1.0 + usage.excess), 0.0)
     return None

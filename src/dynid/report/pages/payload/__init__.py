@@ -82,7 +82,7 @@ def _controllers(data: PayloadData) -> Mapping[str, Any] | None:
 
 
 def subtitle(data: PayloadData) -> str:
-    """The mass with its standard error, and the method."""
+    """Line below the headline: the mass of the payload with its standard error, and the method."""
     found = data.payload
     return f"mass {found.mass_text}, method '{found.method}'"
 

@@ -19,7 +19,7 @@ class ReproductionData:
         about, further: the first line of the reproduction's description, and the rest of it.
         checks: whether each conclusion holds.
         rows: table of strings, the head first.
-        cpu: time, s.
+        cpu: computing time, s.
         command: command line that made the page.
     """
 
@@ -62,7 +62,7 @@ def _about(data: ReproductionData) -> Mapping[str, Any]:
 
 
 def subtitle(data: ReproductionData) -> str:
-    """How many checks of the reproduction hold."""
+    """Line below the headline: how many checks of the reproduction hold."""
     held = sum(data.checks.values())
     return f"{data.about} {held} of {count(len(data.checks), 'check')} hold"
 

@@ -39,10 +39,10 @@ class StreamData:
         title, method, samples: headline, method, and number of samples.
         t: (updates,), times of the stored estimates, s.
         values, stds: (updates, base), estimates and standard errors, infinite if a parameter was not identifiable.
-        names, units: (base,).
-        restarts: times, s, each with the next stored estimate.
+        names, units: (base,), names and units of the base parameters.
+        restarts: times at which the estimation started again, s.
         changes: detected changes with their explanations.
-        events: time (s) and sentence.
+        events: time (s) and text of each event.
     """
 
     title: str
@@ -126,7 +126,7 @@ def _excited(data: StreamData) -> Mapping[str, Any] | None:
 
 
 def subtitle(data: StreamData) -> str:
-    """Method, duration, and number of restarts."""
+    """Line below the headline: method, number of rows and parameters, and number of restarts."""
     return (f"{data.method}, {count(data.samples, 'row')} of the regression, {len(data.names)} base parameters, "
             f"{count(len(data.restarts), 'restart')}")
 
