@@ -250,7 +250,7 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
             block = np.zeros((len(q), len(problem.base)))
             block[:, layout.columns[j]] = weights[j] * np.sqrt(count) * entries[layout.joint(j)][:-1].T
             rows.append(block)
-        return standard_errors(triangular(np.vstack(rows)))[wanted]
+        return standard_errors(triangular(*rows))[wanted]
 
     kinds: tuple[Kind, ...] = ("wider", "faster", "harder")
     # A joint at rest may use its whole range; a joint that already uses its limits is not asked for more.
