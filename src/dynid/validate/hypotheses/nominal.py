@@ -224,12 +224,14 @@ def compare_with_nominal(problem: Problem) -> Sheet | None:
         own = np.zeros((int(keep.sum()), 4 * dof))
         own[:, 4 * j:4 * j + 4] = np.column_stack([np.ones_like(dq), dq, np.sign(dq), ddq])
         tau.append(part.tau[rows[keep], j] / noise[j])
-        nominal.append(y[keep, j] @ theta / noise[j])
-        free.append(np.column_stack([own, y[keep, j][:, ~body]]) / noise[j])
+        every = y[keep, j]
+        nominal.append(every @ theta / noise[j])
+        every /= noise[j]
+        free.append(np.column_stack([own / noise[j], every[:, ~body]]))
         which.append(block[keep])
         joints.append(np.full(int(keep.sum()), j))
         for name, places in owners.items():
-            columns[name].append(y[keep, j][:, places] / noise[j])
+            columns[name].append(every[:, places])
     whole = np.concatenate(free)
     return Sheet(np.concatenate(tau), np.concatenate(nominal), whole[:, np.any(whole, axis=0)],
                  {name: np.concatenate(parts) for name, parts in columns.items()},
