@@ -17,6 +17,8 @@ def main() -> None:
     if not atexit._ncallbacks():  # it runs last: after those of libraries, and not before those of a debugger
         atexit.register(_leave, ended)
     try:
+        from dynid.cli.lazy_dataclasses import compile_methods_at_first_use
+        compile_methods_at_first_use()  # before typer defines its own dataclasses
         from dynid.cli.main import main as run
         run()
     except KeyboardInterrupt:

@@ -91,14 +91,16 @@ def least_squares(a: Array, b: Array, share: float) -> Array:
     """Return x (k,) that minimises |a x - b| for a (rows, k); the shortest if there are several.
 
     Directions count as undetermined if their singular value is below a share of the largest. Singular values are
-    computed only if a triangular factor does not already prove full rank.
+    computed only if a triangular factor, which may be `a` itself, does not already prove full rank.
     """
     rows, width = a.shape
     if rows >= width > 0:
-        packed = dgeqrf(np.column_stack([a, b]), lwork=64 * (width + 1))[0]
-        r = np.triu(packed[:width, :width])
+        r, along = a, b
+        if rows > width or a[-1, :-1].any() or np.tril(a, -1).any():
+            packed = dgeqrf(np.column_stack([a, b]), lwork=64 * (width + 1))[0]
+            r, along = np.triu(packed[:width, :width]), packed[:width, width]
         if is_full_rank(r, max(share, TRIANGULAR_SHARE)):
-            return solve_triangular(r, packed[:width, width])
+            return solve_triangular(r, along)
     return np.asarray(np.linalg.lstsq(a, b, rcond=share)[0])
 
 

@@ -9,19 +9,21 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ContextDecorator
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 from dynid.errors import ModelError
 
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_WORTH_A_THREAD = 512  # samples: with fewer, starting a thread costs more than it saves
+_WORTH_A_THREAD = 4096  # samples, about 1 ms of a kernel: with fewer, waking a thread costs more than it saves
 _THREAD_NAME = "dynid"  # name of dynid's threads
 
 
@@ -42,6 +44,8 @@ def thread_count(threads: int | None = None) -> int:
 @lru_cache(maxsize=8)
 def pool(threads: int, name: str = _THREAD_NAME) -> ThreadPoolExecutor:
     """Return an executor with worker threads, which exist as long as the process."""
+    from concurrent.futures import ThreadPoolExecutor  # short work needs none
+
     return ThreadPoolExecutor(threads, thread_name_prefix=name)
 
 

@@ -1,7 +1,6 @@
 """`dynid identify`: parameters with standard errors, a verdict and a report from a robot and logs."""
 
-from __future__ import annotations
-
+# Without postponed annotations, whose text typer would compile again in each run.
 from pathlib import Path
 from typing import Annotated
 

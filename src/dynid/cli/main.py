@@ -17,7 +17,6 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from dynid.cli.lazy_dataclasses import compile_methods_at_first_use
 from dynid.errors import DynidError
 from dynid.escape import terminal_text
 from dynid.quantities import is_physical
@@ -103,7 +102,6 @@ def dynid(
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line and exit with 0 (done), 1 (the data or model do not allow it) or 2 (the call was wrong)."""
     _use_one_heap()
-    compile_methods_at_first_use()
     try:
         _refuse_empty_output(sys.argv[1:] if arguments is None else arguments)
         code = app(arguments, prog_name="dynid", standalone_mode=False)

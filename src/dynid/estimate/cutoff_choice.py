@@ -31,7 +31,7 @@ from dynid.arrays import Array, Bools
 from dynid.datasets import Dataset
 from dynid.errors import NotPossibleError
 from dynid.estimate.cutoff_folds import CutoffFolds
-from dynid.estimate.linear import joint_weights, solve
+from dynid.estimate.linear import joint_weights, solve_values
 from dynid.model import LinearModel, complete
 from dynid.order_statistics import median
 from dynid.output_fields import output_fields
@@ -205,7 +205,7 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
 def _left_out(fold: Regression, reference: Regression, blocks: Sequence[int]) -> Array:
     """Return squared errors (blocks, dof) on the blocks of `reference`, by fits to `fold` without each block."""
     others = fold.stack_without_each(joint_weights(fold))
-    return np.array([reference.only(b).misfits(solve(fold, others[b]).beta) for b in blocks])
+    return np.array([reference.only(b).misfits(solve_values(fold, others[b])) for b in blocks])
 
 
 def _excess(losses: Array) -> tuple[int, Array, Array]:

@@ -64,6 +64,26 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
     far the unconstrained value is from it.
     """
     b = len(regression.base)
+    beta, kept, collinear, r, scale = _solved(regression, stacked)
+    solved, inverse = np.zeros(b, dtype=bool), np.zeros((b, b))
+    solved[kept] = True
+    half = solve_triangular(r, np.eye(len(kept))) / scale[:, None]
+    inverse[np.ix_(kept, kept)] = half @ half.T
+    names = regression.base.names
+    confounded = {names[c]: tuple(names[k] for k in np.flatnonzero(collinear[:, c] | collinear[c]))
+                  for c in range(b) if not solved[c] or collinear[c].any()}
+    identified = solved & ~collinear.any(axis=1)
+    return Solution(beta, inverse, solved, identified, confounded, r)
+
+
+def solve_values(regression: Regression, stacked: Stacked) -> Array:
+    """Return the values (base,) of `solve`, without the inverse and the names, which take most of its time."""
+    return _solved(regression, stacked)[0]
+
+
+def _solved(regression: Regression, stacked: Stacked) -> tuple[Array, Ints, Bools, Array, Array]:
+    """Return the values (base,), the excited columns, the collinear ones, the triangular factor of the excited columns
+    at unit length, and their norms; see `solve` and `_excited`."""
     with np.errstate(over="ignore", invalid="ignore"):  # an error is raised below
         norms = np.linalg.norm(stacked.r, axis=0)
     if not (np.isfinite(norms).all() and np.isfinite(stacked.rho).all()):
@@ -73,25 +93,20 @@ def solve(regression: Regression, stacked: Stacked) -> Solution:
         raise NotPossibleError("the motion does not excite any parameter, because no joint moves; record a motion of "
                                "all joints", code="nothing-excited")
     kept, collinear = _excited(regression, stacked, norms)
-    solved = np.zeros(b, dtype=bool)
-    solved[kept] = True
-    matrix, scale = stacked.r[:, kept], norms[kept]
+    matrix, scale, along = stacked.r[:, kept], norms[kept], stacked.rho
     with np.errstate(all="ignore"):  # very small columns overflow at unit length
-        q, r = np.linalg.qr(matrix / scale)
+        r = np.ascontiguousarray(matrix / scale)
+        if len(kept) < len(norms):  # columns are missing, so the factor is not triangular
+            q, r = np.linalg.qr(r)
+            along = q.T @ along
     if not (len(kept) and np.isfinite(r).all()):
         raise NotPossibleError("the equations contain values that are too small", "check units, rate and known values")
-    beta, inverse = np.zeros(b), np.zeros((b, b))
-    beta[kept] = solve_triangular(r, q.T @ stacked.rho) / scale
+    beta = np.zeros(len(norms))
+    beta[kept] = solve_triangular(r, along) / scale
     low, high = regression.base.bounds[:, kept]
     if np.any((beta[kept] < low) | (beta[kept] > high)):
         beta[kept] = bounded_least_squares(matrix, stacked.rho, low, high, beta[kept])
-    half = solve_triangular(r, np.eye(len(kept))) / scale[:, None]
-    inverse[np.ix_(kept, kept)] = half @ half.T
-    names = regression.base.names
-    confounded = {names[c]: tuple(names[k] for k in np.flatnonzero(collinear[:, c] | collinear[c]))
-                  for c in range(b) if not solved[c] or collinear[c].any()}
-    identified = solved & ~collinear.any(axis=1)
-    return Solution(beta, inverse, solved, identified, confounded, r)
+    return beta, kept, collinear, r, scale
 
 
 def _excited(regression: Regression, stacked: Stacked, norms: Array) -> tuple[Ints, Bools]:

@@ -23,6 +23,8 @@ from dynid.threads import side_by_side
 Progress = Callable[[int], None]  # called with the number of processed rows
 
 CHUNK = 1024  # rows per Householder step: the block of the widest joint fits into the second-level cache
+# Samples: with fewer, most of the time is spent in the interpreter, for which threads would wait for each other.
+_WORTH_THREADS = 20_000
 
 
 def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
@@ -54,6 +56,8 @@ def fold(equations: Equations, *, blocks: int = 10, threads: int | None = None,
     work = equations.pieces(max(1, blocks))
     if not work:
         raise NotPossibleError("the data contain no samples; give at least one log with samples", code="no-samples")
+    if threads is None and sum(piece.rows.stop - piece.rows.start for piece in work) < _WORTH_THREADS:
+        threads = 1
     found: dict[tuple[int, int], list[Block]] = {}
     for piece, factors in zip(work, side_by_side(one, work, threads), strict=True):
         found.setdefault((piece.log, piece.stretch), []).append(Block((piece_span(equations, piece),), factors))

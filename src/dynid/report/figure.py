@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -115,7 +116,7 @@ def numbers(values: ArrayLike, digits: int = 5) -> list[float | None]:
 
 def significant(values: ArrayLike, digits: int = 4) -> list[float | None]:
     """Round each value to `digits` significant digits, for logarithmic axes; None for values that are not finite."""
-    return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float).tolist()]
+    return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in np.asarray(values, dtype=float).tolist()]
 
 
 def axis(title: str, **options: Any) -> dict[str, Any]:

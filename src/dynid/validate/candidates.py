@@ -190,36 +190,36 @@ def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: boo
         return ()
     rest = residual - basis @ (basis.T @ residual)
     own = max(float(rest @ rest), 1e-300)
-    blocks, found = rows.blocks()[use], list[CandidateFit]()
-    torque_size = float(np.std(rows.measured[use, j]))
+    blocks, torque_size = rows.blocks()[use], float(np.std(rows.measured[use, j]))
     columns = _columns(rows, j, use, names, turning, among)
-    ends = np.cumsum([one.shape[1] for one in columns.values()])
     every = np.concatenate([np.zeros((len(use), 0)), *columns.values()], axis=1)
     every /= np.maximum(np.linalg.norm(every, axis=0), 1e-300)
     rests = every - basis @ (basis.T @ every)
     new = np.linalg.norm(rests, axis=0) > _IN_THE_MODEL
-    fits = dict[tuple[str, str | None], _Projected]()
-    for ((name, neighbour), own_columns), end in zip(columns.items(), ends, strict=True):
-        own_range = slice(end - own_columns.shape[1], end)
-        wide, left = every[:, own_range][:, new[own_range]], rests[:, own_range][:, new[own_range]]
-        if not left.shape[1]:
-            continue
-        direction, upper = np.linalg.qr(left)
-        along = direction.T @ rest
-        if np.std(wide @ np.linalg.lstsq(upper, along, rcond=None)[0]) > torque_size:
-            continue  # the candidate has more power than the torque: the model already contains it
-        gained, better, spread = _left_out(direction, rest, blocks)
-        share = float(along @ along) / power
-        single = size = None
-        if own_columns.shape[1] == 1:
-            length = float(np.linalg.norm(left[:, 0]))
-            size = float(np.linalg.norm(own_columns[:, 0]) * length)
-            single = float(left[:, 0] @ rest / length / size)
-        fits[name, neighbour] = _Projected(direction, along, gained, size, spread)
-        torque = float(np.sqrt(share * power / len(use)))
-        found.append(CandidateFit(name, share, torque, math.nan, single, neighbour, gained / power, better,
-                                  gained / own))
-    ranked = _ranked(found)
+    ends = np.cumsum([one.shape[1] for one in columns.values()])
+    places = {key: end - one.shape[1] + np.flatnonzero(new[end - one.shape[1]:end])
+              for (key, one), end in zip(columns.items(), ends, strict=True)}
+    found, fits = dict[tuple[str, str | None], CandidateFit](), dict[tuple[str, str | None], _Projected]()
+    for width in {len(own_places) for own_places in places.values()} - {0}:  # all candidates of a width at once
+        keys = [key for key in columns if len(places[key]) == width]
+        wide, left = (np.stack([x[:, places[key]] for key in keys]) for x in (every, rests))
+        directions, upper = np.linalg.qr(left)
+        alongs = rest @ directions
+        values = np.linalg.pinv(upper, rcond=width * float(np.finfo(float).eps)) @ alongs[:, :, None]
+        # A candidate that has more power than the torque is already contained in the model.
+        fitting = np.flatnonzero(~(np.std(wide @ values, axis=1)[:, 0] > torque_size))
+        results = zip(fitting, *_left_out(directions[fitting], rest, blocks), strict=True)
+        for k, gained, better, spread in results:
+            key, along, single, size = keys[k], alongs[k], None, None
+            if columns[key].shape[1] == 1:
+                length = float(np.linalg.norm(left[k, :, 0]))
+                size = float(np.linalg.norm(columns[key][:, 0]) * length)
+                single = float(left[k, :, 0] @ rest / length / size)
+            share = float(along @ along) / power
+            fits[key] = _Projected(directions[k], along, gained, size, spread)
+            found[key] = CandidateFit(key[0], share, float(np.sqrt(share * power / len(use))), math.nan, single, key[1],
+                                      gained / power, better, gained / own)
+    ranked = _ranked([found[key] for key in columns if key in found])
     few = [k for k, one in enumerate(ranked) if among or k < REPORTED_CANDIDATES or one.candidate == "delay"]
     some = [fits[ranked[k].candidate, ranked[k].neighbour] for k in few]
     errors = dict(zip(few, _errors(some, rest, power, basis), strict=True))
@@ -286,17 +286,18 @@ def _variance_of_mean(remainder: Array, c: Array) -> float:
     return float(remainder @ remainder) / float(min(effective, rows))
 
 
-def _left_out(direction: Array, rest: Array, blocks: Ints) -> tuple[float, float, float]:
-    """Return the cross-validation result of orthonormal columns for the residual `rest`: explained sum of squares,
-    share of blocks in which it is positive, and jackknife standard errors of the coefficients over the blocks."""
+def _left_out(directions: Array, rest: Array, blocks: Ints) -> tuple[list[float], list[float], list[float]]:
+    """Return the cross-validation results of candidates with orthonormal columns (candidates, m, k) for the residual
+    `rest`: explained sum of squares, share of blocks in which it is positive, and jackknife standard errors of the
+    coefficients over the blocks."""
     starts = np.flatnonzero(np.diff(blocks, prepend=-1))
-    gram = np.add.reduceat(direction[:, :, None] * direction[:, None, :], starts)
-    along = np.add.reduceat(direction * rest[:, None], starts)
-    ridge = (1.0 + 1e-6) * np.eye(direction.shape[1])
-    coefficients = np.linalg.solve(ridge - gram, (along.sum(axis=0) - along)[:, :, None])[:, :, 0]
-    gains = np.sum(2.0 * coefficients * along, axis=1) - np.einsum("bi,bij,bj->b", coefficients, gram, coefficients)
-    spread = np.sqrt((len(starts) - 1) * np.sum(np.var(coefficients, axis=0)))
-    return float(np.sum(gains)), float(np.mean(gains > 0.0)), float(spread)
+    gram = np.add.reduceat(directions[..., :, None] * directions[..., None, :], starts, axis=1)
+    along = np.add.reduceat(directions * rest[:, None], starts, axis=1)
+    ridge = (1.0 + 1e-6) * np.eye(directions.shape[2])
+    coefficients = np.linalg.solve(ridge - gram, (along.sum(axis=1, keepdims=True) - along)[..., None])[..., 0]
+    gains = np.sum(2.0 * coefficients * along, axis=2) - np.einsum("nbi,nbij,nbj->nb", coefficients, gram, coefficients)
+    spread = np.sqrt((len(starts) - 1) * np.sum(np.var(coefficients, axis=1), axis=1))
+    return gains.sum(axis=1).tolist(), np.mean(gains > 0.0, axis=1).tolist(), spread.tolist()
 
 
 def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:

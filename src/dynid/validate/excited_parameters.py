@@ -234,25 +234,26 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
     q, dq, ddq = _recorded(problem.data)
     count = max(1.0, float(np.mean(problem.regression.rows)) / len(q))
     dof = problem.model.dof
+    draws = np.random.default_rng(0).random((3 * dof, len(q)))  # the same for each motion
 
     def after(what: tuple[tuple[int, ...], Kind]) -> Array:
         """Return standard errors (wanted,) for a log of the same length in which the joints move as given by `what`."""
         joints, kind = what
-        rng = np.random.default_rng(0)
+        numbers = iter(draws)
         new_q, new_dq, new_ddq = q.copy(), dq.copy(), ddq.copy()
         for k in joints:
             for signal, which, limits in ((new_q, "wider", motions[k].possible_positions),
                                           (new_dq, "faster", motions[k].speeds),
                                           (new_ddq, "harder", motions[k].accelerations)):
                 if kind in (which, "more"):
-                    signal[:, k] = rng.uniform(*limits, len(q))
+                    signal[:, k] = limits[0] + (limits[1] - limits[0]) * next(numbers)
         entries = layout.entries(Samples.from_arrays(new_q, new_dq, new_ddq, np.zeros_like(q)), slice(None))
         rows = [r]
         for j in range(dof):
             block = np.zeros((len(q), len(problem.base)))
             block[:, layout.columns[j]] = weights[j] * np.sqrt(count) * entries[layout.joint(j)][:-1].T
             rows.append(block)
-        return standard_errors(triangular(np.vstack(rows)))[wanted]
+        return standard_errors(triangular(*rows))[wanted]
 
     kinds: tuple[Kind, ...] = ("wider", "faster", "harder")
     # A joint at rest may use its whole range; a joint that already uses its limits is not asked for more.

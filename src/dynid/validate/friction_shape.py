@@ -80,13 +80,15 @@ def velocity_friction(estimate: Estimate) -> Bools:
 def friction_at(estimate: Estimate, joint: int, own: Bools, velocity: Array) -> tuple[Array, Array]:
     """Return friction torque and its standard error (samples,) of some parameters at velocities of one joint, with all
     other joints at rest. own (parameters,): mask of these parameters."""
-    dq = np.zeros((len(velocity), estimate.model.dof))
-    dq[:, joint] = velocity
-    y = np.asarray(estimate.model.regressor(np.zeros_like(dq), dq, np.zeros_like(dq)))[:, joint]
+    chosen: Ints = np.flatnonzero(own)
+    dq, place = np.zeros((len(velocity), estimate.model.dof)), np.full((estimate.model.dof, len(own)), -1)
+    dq[:, joint], place[joint, chosen] = velocity, np.arange(len(chosen))
+    y = np.zeros((len(chosen), len(velocity)))
+    complete(estimate.model).fill(np.zeros_like(dq), dq, np.zeros_like(dq), place, y)
     base: Ints = np.flatnonzero(own[estimate.base.independent] & estimate.identified)
-    columns = y[:, estimate.base.independent[base]]
+    columns = y[np.searchsorted(chosen, estimate.base.independent[base])].T
     spread = np.einsum("si,ij,sj->s", columns, estimate.covariance[np.ix_(base, base)], columns)
-    return y[:, own] @ estimate.full[own], np.sqrt(np.maximum(spread, 0.0))
+    return estimate.full[own] @ y, np.sqrt(np.maximum(spread, 0.0))
 
 
 def _rows(reconstruction: Reconstruction, joint: int) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from dynid.estimate import Estimate
 from dynid.findings import VIOLATION
 from dynid.model import LinearModel, Model, least_inertia, required_robot_model, robot_model
 from dynid.model.completion import can_compile
+from dynid.order_statistics import distinct
 from dynid.output_fields import array_of, output_fields, record
 from dynid.plain import plain
 from dynid.recording import Samples
@@ -386,7 +387,7 @@ def _forces_beside_file(model: Model, theta: Array, file: Array, motion: Samples
     nominal = theta.copy()
     for k, name in enumerate(model.robot.body_names):
         nominal[model.parameters.bodies[name]] = file[k]
-    rows = np.unique(np.linspace(0, len(motion.t) - 1, _FORCE_ROWS).astype(np.int64))
+    rows = distinct(np.linspace(0, len(motion.t) - 1, _FORCE_ROWS).astype(np.int64))
     part = Samples.from_arrays(motion.q[rows], motion.dq[rows], motion.ddq[rows], motion.tau[rows], t=motion.t[rows],
                                rate=motion.rate)
     return wrench_comparison(model, {_FILE: nominal, _IDENTIFIED: theta}, part)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -68,10 +69,15 @@ class Spectrum:
 
     def by_joint(self, names: tuple[str, ...]) -> dict[str, Any]:
         """Return {joint: {f, psd, noise_floor, cutoff}} in plain numbers, None for unknown values."""
+        return {name: self._tables[j] for j, name in enumerate(names)}
 
-        return {name: {"f": [float(f"{x:.6g}") for x in self.f], "psd": [float(f"{x:.4g}") for x in self.psd[:, j]],
-                       "noise_floor": finite(self.floor[j]), "cutoff": finite(self.cutoff[j])}
-                for j, name in enumerate(names)}
+    @cached_property
+    def _tables(self) -> list[dict[str, Any]]:
+        """Table of each joint, computed once for all cut-offs that are tried."""
+        f = [float(f"{x:.6g}") for x in self.f.tolist()]
+        return [{"f": f, "psd": [float(f"{x:.4g}") for x in self.psd[:, j].tolist()],
+                 "noise_floor": finite(self.floor[j]), "cutoff": finite(self.cutoff[j])}
+                for j in range(self.psd.shape[1])]
 
 
 def position_spectrum(q: Array, rate: float, segments: Segments, moving: Bools, source: str) -> Spectrum:

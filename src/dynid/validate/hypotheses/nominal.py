@@ -11,6 +11,7 @@ from dynid.estimate import Estimate, Problem
 from dynid.lapack import column_space
 from dynid.model import complete
 from dynid.order_statistics import distinct, median
+from dynid.regression.factor import triangular
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 from dynid.validate.gains import nominal_bodies
@@ -133,14 +134,17 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
     last = robot.body_names[-1]
     if last not in sheet.bodies or any(len(values) < len(ten.NAMES) for values in sheet.values.values()):
         return None
-    rest = sheet.tau - sheet.nominal
-    before = _left_out(sheet.free, rest, sheet.block)
+    rest, free = sheet.tau - sheet.nominal, sheet.free.shape[1]
+    rows = np.column_stack([sheet.free, sheet.bodies[last], rest])
+    factors = [triangular(rows[sheet.block == b]) for b in distinct(sheet.block)]  # they have the same residuals
+    few, block = np.concatenate(factors), np.repeat(np.arange(len(factors)), rows.shape[1])
+    before = _left_out(few[:, :free], few[:, -1], block)
     if before <= 0:
         return None
-    explained = 1.0 - _left_out(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.block) / before
+    explained = 1.0 - _left_out(few[:, :-1], few[:, -1], block) / before
     if explained < CHANGE_EXPLAINED:
         return None
-    fit = _fitted(np.column_stack([sheet.free, sheet.bodies[last]]), rest, sheet.free.shape[1])
+    fit = _fitted(rows[:, :-1], rest, free)
     share = max(_share(fit.torque[sheet.joint == j], sheet.tau[sheet.joint == j]) for j in range(problem.model.dof))
     if share < LOAD_TORQUE or (fit.mass is not None and fit.mass < CLEAR_STANDARD_ERRORS * (fit.std or 0.0)):
         return None

@@ -13,6 +13,7 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Problem
+from dynid.lapack import solve_positive
 from dynid.model import LinearModel, complete
 from dynid.recording import Samples
 from dynid.recording.decimate import decimated
@@ -34,7 +35,7 @@ def solved(normal: Array) -> tuple[Array, float]:
     inner.ravel()[::len(inner) + 1] += _RIDGE_SHARE * max(len(inner), 1)
     along = normal[:-1, -1] / scale
     try:
-        value = np.linalg.solve(inner, along)
+        value = solve_positive(inner, along)
     except np.linalg.LinAlgError:  # all columns are rounding errors under this motion
         value = np.linalg.lstsq(inner, along, rcond=None)[0]
     return value / scale, max(float(normal[-1, -1] - along @ value), 0.0)

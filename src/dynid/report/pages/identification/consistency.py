@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.order_statistics import distinct
 from dynid.report.figure import BLUE, GREEN, INK, MEASURED, ORANGE, VERMILION, Figure, axis, line, numbers, title
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
@@ -30,7 +31,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 def energy_figure(fall: FreeFall) -> Figure:
     """Return the energy of the robot in free motion over time."""
-    rows = np.unique(np.linspace(0, len(fall.t) - 1, _CURVE_POINTS).astype(np.int64))
+    rows = distinct(np.linspace(0, len(fall.t) - 1, _CURVE_POINTS).astype(np.int64))
     x, least = numbers(fall.t[rows], 5), float(fall.potential.min())
     hover = "%{y:.4~g} J at %{x:.2f} s"
     traces = [line(x, numbers(fall.potential[rows] - least), "potential", ORANGE, 1.5, hovertemplate=hover),
@@ -43,7 +44,7 @@ def energy_figure(fall: FreeFall) -> Figure:
 
 def force_figure(found: WrenchComparison, j: int) -> Figure:
     """Return the norm of the force at one joint over time, for every set of parameters."""
-    rows = np.unique(np.linspace(0, len(found.t) - 1, _CURVE_POINTS).astype(np.int64))
+    rows = distinct(np.linspace(0, len(found.t) - 1, _CURVE_POINTS).astype(np.int64))
     t = found.t - found.t[0]
     x, hover = numbers(t[rows], 7), "%{y:.4~g} N at %{x:.2f} s"
     traces = [line(x, numbers(found.forces[k, rows, j]), name, (MEASURED, BLUE, VERMILION, INK)[k % 4],

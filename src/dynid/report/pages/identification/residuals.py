@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.order_statistics import distinct
 from dynid.regression.residual_series import Residuals
 from dynid.report.figure import (
     BLUE,
@@ -135,7 +136,7 @@ def _fewer(f: Array, power: Array) -> tuple[Array, Array]:
     """Return means over bins of equal width on a logarithmic axis, if there are too many points for a plot."""
     if len(f) <= _MAX_FREQUENCIES:
         return f, power
-    edges = np.unique(np.geomspace(1, len(f), _MAX_FREQUENCIES).astype(int) - 1)
+    edges = distinct(np.geomspace(1, len(f), _MAX_FREQUENCIES).astype(int) - 1)
     counts = np.diff(np.append(edges, len(f)))
     return np.add.reduceat(f, edges) / counts, np.add.reduceat(power, edges, axis=0) / counts[:, None]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.order_statistics import distinct
 from dynid.report.figure import BLUE, INK, MEASURED, Figure, axis, line, numbers, thinned_rows, title, with_breaks
 from dynid.report.pages.identification.data import ReportData
 from dynid.report.section import Section
@@ -63,7 +64,7 @@ def position_figure(log: ResimulatedLog, j: int, name: str, units: JointUnits, p
     # The drawn rows of a window must end with it, because a jump back to the log would look like motion.
     starts, ends = log.windows[:, 0], log.windows[:, 1] - 1
     every = np.union1d(rows, np.concatenate([starts, ends])) if len(log.windows) <= _MAX_MARKED_STARTS else rows
-    cuts = np.unique(np.searchsorted(every, starts))
+    cuts = distinct(np.searchsorted(every, starts))
     cuts = cuts[cuts > 0]
     separated = np.insert(t[every], cuts, t[every][cuts]), np.insert(simulated[every], cuts, np.nan)
     hover = f"%{{y:.5~g}} {units.position} at %{{x:.3f}} s"
