@@ -16,11 +16,11 @@ from dynid.threads import one_blas_thread, over_samples, side_by_side
 
 def test_work_that_hands_on_work_does_not_wait_for_itself() -> None:
     def inner(k: int) -> int:
-        return sum(len(range(*part)) for part in over_samples(lambda start, stop: (start, stop), 4096, 2)) + k
+        return sum(len(range(*part)) for part in over_samples(lambda start, stop: (start, stop), 65536, 2)) + k
 
     with ThreadPoolExecutor(1) as outside:  # so that a fault ends the test rather than holding it up
         found = outside.submit(side_by_side, inner, range(8), 2)
-        assert found.result(timeout=20.0) == [4096 + k for k in range(8)]
+        assert found.result(timeout=20.0) == [65536 + k for k in range(8)]
 
 
 def test_library_calls_use_one_blas_thread_and_give_the_others_back() -> None:
@@ -54,9 +54,9 @@ def test_library_calls_use_one_blas_thread_and_give_the_others_back() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_has_threads_of_its_own() -> None:
-    over_samples(lambda start, stop: stop - start, 4096, 2)  # the parent's threads exist, and a fork does not copy them
+    over_samples(lambda start, stop: stop - start, 65536, 2)  # the parent's threads exist, and a fork does not copy them
     context = multiprocessing.get_context("fork")
-    child = context.Process(target=over_samples, args=(lambda start, stop: stop - start, 4096, 2))
+    child = context.Process(target=over_samples, args=(lambda start, stop: stop - start, 65536, 2))
     child.start()
     child.join(20.0)
     hangs = child.exitcode is None
