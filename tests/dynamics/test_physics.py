@@ -161,7 +161,7 @@ def test_link_wrench_is_the_force_on_a_hanging_chain():
 def test_a_single_sample_equals_the_batch_and_threads_do_not_matter():
     rng = np.random.default_rng(3)
     robot = random_robot(rng, 6)
-    q, dq, ddq = rng.normal(size=(3, 1500, 6))
+    q, dq, ddq = rng.normal(size=(3, 9000, 6))  # enough for two threads
     batch = dynamics.regressor(robot, q, dq, ddq, threads=1)
     assert np.array_equal(batch, dynamics.regressor(robot, q, dq, ddq, threads=2))
     assert np.array_equal(batch[7], dynamics.regressor(robot, q[7], dq[7], ddq[7]))
