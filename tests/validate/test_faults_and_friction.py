@@ -128,7 +128,7 @@ def test_joints_contradict_each_other_where_the_robot_file_is_of_another_robot(s
     assert "unexplained-misfit" in found(type(log.model)(other, log.model.terms))
 
 
-@pytest.mark.parametrize("j", [1, 2])
+@pytest.mark.parametrize("j", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_another_zero_position_is_named_with_its_size(simulate, j):
     log = simulate("kuka-lwr4", noise=0.005)
     names, off = log.model.robot.joint_names, 0.1 * (np.arange(log.model.dof) == j)
