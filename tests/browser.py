@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any
 
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
              "--disable-sync", "--no-first-run")
+WINDOW = {"width": 1400, "height": 900}  # pixels
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -49,18 +51,28 @@ def _printed_address(process: subprocess.Popen[str]) -> str:
     raise AssertionError("the studio printed no address")
 
 
+# The command without the run on a small robot by which a studio gets ready.
+UNPREPARED = """
+import functools, sys
+from dynid.cli.main import main
+from dynid.studio import server
+server.open_studio = functools.partial(server.open_studio, warm=False)
+main(sys.argv[1:])
+"""
+
+
 @contextmanager
-def served(folder: Path, *arguments: str) -> Iterator[Served]:
-    """A studio that works in `folder`, ended at the end."""
-    words = ["studio", "--no-browser", "--folder", str(folder), *arguments]
-    process = subprocess.Popen([sys.executable, "-m", "dynid", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               text=True)
+def served(folder: Path, *, warm: bool = True) -> Iterator[Served]:
+    """A studio that works in `folder`, ended at the end; `warm`: it gets ready for the first run, as for users."""
+    words = ["studio", "--no-browser", "--folder", str(folder)]
+    process = subprocess.Popen([sys.executable, *(("-m", "dynid") if warm else ("-c", UNPREPARED)), *words],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         yield Served(process, "/".join(_printed_address(process).split("/", 3)[:3]), folder)
     finally:
         process.terminate()
         try:
-            process.wait(10)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -103,10 +115,17 @@ class Watch:
             self.outside.append(request.url)
 
 
+def new_context(browser: Any, **options: Any) -> Any:
+    """A browser context in a window of 1400 by 900 pixels, whose pages wait long enough for a busy machine."""
+    context = browser.new_context(**{"viewport": WINDOW, **options})
+    context.set_default_timeout(120_000)
+    return context
+
+
 def opened(page: Any, address: str) -> Any:
     """The page at an address once it has heard from the server."""
     page.goto(address)
-    page.wait_for_selector("html[data-ready]", timeout=60_000)
+    page.wait_for_selector("html[data-ready]", timeout=120_000)
     return page
 
 
@@ -147,3 +166,20 @@ def newest(page: Any, kind: str = "run") -> dict[str, Any]:
     """The newest result of a kind."""
     found = [one for one in asked(page, "/api/state")["results"] if one["kind"] == kind]
     return max(found, key=lambda one: (one["created"], one["id"]))
+
+
+@contextmanager
+def read_pipe(path: Path, patience: float = 60.0) -> Iterator[None]:
+    """Wait until a process reads a pipe, and hold the other end open without writing to it."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            writer = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        except OSError:  # nobody reads it
+            assert time.monotonic() < end, f"{path.name} is not read"
+            time.sleep(0.05)
+    try:
+        yield
+    finally:
+        os.close(writer)

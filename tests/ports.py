@@ -17,9 +17,16 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def wait_for_listener(port: int) -> None:
-    """Return when this process listens to datagrams at a port: those sent before would be lost."""
+def wait_for_listener(port: int, process: int | None = None) -> None:
+    """Return when a process, this one by default, or one of its children listens to datagrams at a port.
+
+    Datagrams that are sent before are lost.
+    """
+    def ports() -> set[int]:
+        found = psutil.Process(process)
+        return {connection.laddr.port for one in ([found] if process is None else [found, *found.children(True)])
+                for connection in one.net_connections("udp") if connection.laddr}
+
     end = time.monotonic() + PATIENCE
-    while time.monotonic() < end and not any(one.laddr and one.laddr.port == port
-                                             for one in psutil.Process().net_connections("udp")):
+    while time.monotonic() < end and port not in ports():
         time.sleep(0.01)

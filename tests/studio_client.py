@@ -89,6 +89,23 @@ class Client(httpx.Client):
             time.sleep(0.05)
         raise AssertionError(f"the job did not end: {job}")
 
+    @contextmanager
+    def heard(self, until: str = "done") -> Iterator[list[tuple[str, dict[str, Any]]]]:
+        """Collect the events of one job: listening begins before the block, and ends with the job's state `until`."""
+        found: list[tuple[str, dict[str, Any]]] = []
+        begun = threading.Event()
+
+        def listen() -> None:
+            for one in self.events(until):
+                found.append(one)
+                begun.set()
+
+        listener = threading.Thread(target=listen, daemon=True)
+        listener.start()
+        assert begun.wait(60.0)
+        yield found
+        listener.join(60.0)
+
     def events(self, until: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
         """Events as they come; ends when a job that was seen running has the state `until`."""
         with self.stream("GET", "/api/events") as answer:
@@ -118,5 +135,5 @@ def served(folder: Path, run: Path | None = None, caps: Caps | None = None, idle
         yield opened
     finally:
         server.should_exit = True
-        thread.join(20.0)
+        thread.join(60.0)
         opened.lock.close()

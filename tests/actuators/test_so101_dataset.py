@@ -86,7 +86,7 @@ def found(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("so101"), np.random.default_rng(7)
     truth = [(0.02 + 0.015 * a, 0.4 + 0.4 * b, 0.04 + 0.05 * c) for a, b, c in rng.random((6, 3))]
     model = mujoco.MjModel.from_xml_string(arm(truth))
-    write_dataset(folder / "dataset", [episode(model, rng, 8.0) for _ in range(2)])
+    write_dataset(folder / "dataset", [episode(model, rng, 5.0) for _ in range(2)])
     (folder / "so101.xml").write_text(arm([(0.0, 0.0, 0.0)] * 6))
     told = []
     settings = actuator_settings(str(folder / "so101.xml"), [str(folder / "dataset")],

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,24 +24,55 @@ class Event:
         return not self.is_start
 
 
-def compiled(watch: CompilationWatch, *seconds: float) -> None:
+class Clock:
+    """A clock that tests move, and its timers."""
+
+    def __init__(self) -> None:
+        self.now, self.timers = 0.0, []
+
+    def timer(self, seconds: float, act: Callable[[], None]) -> SimpleNamespace:
+        """What takes the place of threading.Timer."""
+        timer = SimpleNamespace(end=self.now + seconds, act=act)
+        timer.start = lambda: self.timers.append(timer)
+        timer.cancel = lambda: timer in self.timers and self.timers.remove(timer)
+        return timer
+
+    def go_on(self, seconds: float) -> None:
+        """Move the time on, and run the timers that are due."""
+        self.now += seconds
+        due = [timer for timer in self.timers if timer.end <= self.now]
+        self.timers = [timer for timer in self.timers if timer.end > self.now]
+        for timer in due:
+            timer.act()
+
+
+@pytest.mark.parametrize(("seconds", "times"), [
+    ((), 0), ((0.02, 0.02), 0), ((0.29,), 0), ((0.6,), 1), ((0.6, 0.6), 1), ((0.15, 0.14), 0),
+    ((0.15, 0.15, 0.15, 0.3), 1)])
+def test_one_word_once_it_takes_long(monkeypatch, seconds, times):
     """Kernels, each with one inside it, that take so long."""
+    clock, said = Clock(), []
+    monkeypatch.setattr("dynid.cli.compilation.time", SimpleNamespace(perf_counter=lambda: clock.now))
+    monkeypatch.setattr("dynid.cli.compilation.threading", SimpleNamespace(Timer=clock.timer, Event=threading.Event))
+    watch = CompilationWatch(said.append, 0.3)
     for one in seconds:
         watch.notify(Event(True))
         watch.notify(Event(True))
-        time.sleep(one)
+        clock.go_on(one)
         watch.notify(Event(False))
         watch.notify(Event(False))
-
-
-@pytest.mark.parametrize(("seconds", "times"), [((), 0), ((0.02, 0.02), 0), ((0.6,), 1), ((0.15, 0.15, 0.15, 0.3), 1)])
-def test_one_word_once_it_takes_long(seconds, times):
-    said = []
-    watch = CompilationWatch(said.append, 0.3)
-    compiled(watch, *seconds)
+        clock.go_on(1.0)  # between kernels nothing is compiled
     watch.stop()
-    time.sleep(0.05)
     assert said == [SENTENCE] * times
+
+
+def test_the_word_is_said_while_a_kernel_is_compiled():
+    """By a thread of its own: the one that compiles has not returned yet."""
+    is_said = threading.Event()
+    watch = CompilationWatch(lambda sentence: is_said.set(), 0.05)
+    watch.notify(Event(True))
+    assert is_said.wait(60.0)
+    watch.notify(Event(False))
 
 
 def test_numba_tells_of_what_its_cache_does_not_hold(tmp_path):

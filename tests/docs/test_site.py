@@ -102,7 +102,7 @@ def test_search_finds_a_payload_without_a_server(site):
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto(f"{(site / 'search.html').as_uri()}?q=payload")
-        page.wait_for_selector("#search-results ul.search li a", timeout=20000)
+        page.wait_for_selector("#search-results ul.search li a", timeout=120_000)
         found = page.eval_on_selector_all("#search-results ul.search li a", "all => all.map(one => one.href)")
         window.close()
     assert any(link.split("?")[0].split("#")[0].endswith("payload.html") for link in found), found

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import studio_client
-from browser import ARGUMENTS, Served, Watch, chromium, opened, served
+from browser import ARGUMENTS, WINDOW, Served, Watch, chromium, new_context, opened, served
 
 from dynid.model import Model
 from dynid.robot import Robot
@@ -41,14 +41,8 @@ def chrome() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def studio(chrome: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A studio for the tests of a module, on an empty folder."""
-    with served(tmp_path_factory.mktemp("studio") / "work") as running:
+    with served(tmp_path_factory.mktemp("studio") / "work", warm=False) as running:
         yield running
-
-
-def new_context(chrome: Any, **options: Any) -> Any:
-    context = chrome.new_context(viewport=WINDOW, **options)
-    context.set_default_timeout(30_000)
-    return context
 
 
 @pytest.fixture
@@ -110,7 +104,6 @@ def two_joints(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return robot, log
 
 
-WINDOW = {"width": 1400, "height": 900}  # pixels
 VISCOUS, COULOMB = np.array([0.4, 0.2]), np.array([0.8, 0.3])
 URDF = """<robot name="arm"><link name="base"/>
 <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><origin xyz="0 0 0.3"/>

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import Watch, asked, finished, load_robot_and_log, newest, open_step, opened, served, upload
+from browser import Watch, asked, finished, load_robot_and_log, new_context, newest, open_step, opened, served, upload
 from studio_client import log_of, urdf
 
 from dynid import Robot, read
@@ -20,8 +20,8 @@ Files = tuple[Path, Path]
 STEPS = ("robot", "motion", "log", "run", "compare", "use", "live", "actuators")
 CLOCK = "async () => { window.clock = (await import('/static/clock.js')).clock; }"
 # Neither the choice of method and friction nor the simulation is tested.
-PLAIN_RUN = """async (method) => { const { change } = await import('/static/store.js');
-               await change((run) => { run.method = method || 'wls'; run.model.friction = ['viscous', 'coulomb'];
+PLAIN_RUN = """async ([method, ...friction]) => { const { change } = await import('/static/store.js');
+               await change((run) => { run.method = method; run.model.friction = friction;
                                        run.simulation.run = false; }); }"""
 # Range of the time axis of every plot over time that is drawn.
 RANGES = """() => [...document.querySelectorAll('.plot .area')].filter((one) => one._fullLayout?.xaxis.title.text ===
@@ -36,7 +36,7 @@ def two_results(tab: tuple[Any, Watch], two_joints: Files) -> list[dict[str, Any
     open_step(page, "run")
     found = []
     for method in ("wls", "ols"):
-        page.evaluate(PLAIN_RUN, method)
+        page.evaluate(PLAIN_RUN, [method, "viscous", "coulomb"])
         page.click("#panel-run button:text-is('Identify')")
         page.wait_for_function("""(count) => document.querySelectorAll(
             '#panel-run section[aria-label=Results] tbody tr').length === count""", arg=len(found) + 1, timeout=240_000)
@@ -336,12 +336,12 @@ def test_a_claim_has_the_certainty_of_its_evidence(chrome: Any, tmp_path: Path) 
     file.write_text(urdf())
     log = read(log_of(Robot.from_urdf(file), tmp_path / "right.csv"), robot=Robot.from_urdf(file))
     write_csv(replace(log, tau=log.tau * [1.0, 1.5]), tmp_path / "wrong.csv")
-    with served(tmp_path / "work") as running:
-        context = chrome.new_context(viewport={"width": 1280, "height": 800})
+    with served(tmp_path / "work", warm=False) as running:
+        context = new_context(chrome, viewport={"width": 1280, "height": 800})
         page = opened(Watch(running.origin).follow(context.new_page()), running.address)
         load_robot_and_log(page, file, tmp_path / "wrong.csv")
         open_step(page, "run")
-        page.evaluate(PLAIN_RUN)
+        page.evaluate(PLAIN_RUN, ["wls", "viscous", "coulomb"])
         page.click("#panel-run button:text-is('Identify')")
         finished(page)
         open_step(page, "use")
@@ -352,7 +352,7 @@ def test_a_claim_has_the_certainty_of_its_evidence(chrome: Any, tmp_path: Path) 
 
 def test_an_example_needs_no_file_and_a_restarted_server_is_found_again(chrome: Any, tmp_path: Path) -> None:
     """The open page says that the server is gone, and goes on by itself when it is back, with all that was there."""
-    context = chrome.new_context(viewport={"width": 1280, "height": 800})
+    context = new_context(chrome, viewport={"width": 1280, "height": 800})
     folder = tmp_path / "work"
     with served(folder) as first:
         watch = Watch(first.origin)
@@ -365,13 +365,13 @@ def test_an_example_needs_no_file_and_a_restarted_server_is_found_again(chrome: 
         assert not page.locator("#example").is_visible()
         origin = first.origin
     page.wait_for_selector("#offline:visible")
-    with served(folder) as again:
+    with served(folder, warm=False) as again:
         assert again.origin == origin
-        page.wait_for_selector("#offline", state="hidden", timeout=60_000)
+        page.wait_for_selector("#offline", state="hidden")
         kept = state(page)
         assert kept["settings"] == found["settings"] and kept["files"] == found["files"]
         open_step(page, "run")
-        page.select_option("#panel-run [data-where='method'] select", "wls")
+        page.evaluate(PLAIN_RUN, ["wls", "viscous", "coulomb", "offset"])
         page.click("#panel-run button:text-is('Identify')")
         finished(page)
         page.click("#progress button:text-is('Show the result')")

@@ -112,7 +112,7 @@ def test_a_log_of_a_servo_ends_in_parameters_and_a_plot(page: Any, servo_log: Pa
     page.click("#panel-actuators button:text-is('Identify the actuators')")
     finished(page)
     result = page.locator("#panel-actuators section[aria-label='Result']")
-    result.locator(".js-plotly-plot .scatterlayer").first.wait_for(timeout=60_000)
+    result.locator(".js-plotly-plot .scatterlayer").first.wait_for()
     assert "mrad" in result.locator(".note.good").inner_text()
     found = asked(page, f"/api/results/{newest(page, 'actuators')['id']}/curves.json")
     values = {one["name"]: one for one in found["parameters"]}

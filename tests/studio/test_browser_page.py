@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Served, asked, finished, load_robot_and_log, open_step, upload
+from browser import Served, asked, finished, load_robot_and_log, open_step, read_pipe, upload
 
 STEPS = ("robot", "motion", "log", "run", "compare", "use", "live", "actuators")
 
@@ -188,20 +186,3 @@ def test_reading_a_log_can_be_stopped(page: Any, studio: Served, two_joints: tup
                 page.evaluate("document.querySelector('#panel-log button.stop:not([hidden])')?.click()")
         assert problem.is_visible() and not stop.is_visible()
     (studio.folder / "files" / "endless.csv").unlink()
-
-
-@contextmanager
-def read_pipe(path: Path, patience: float = 60.0) -> Iterator[None]:
-    """Wait until a process reads a pipe, and hold the other end open without writing to it."""
-    end = time.monotonic() + patience
-    while True:
-        try:
-            writer = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-            break
-        except OSError:  # nobody reads it
-            assert time.monotonic() < end, f"{path.name} is not read"
-            time.sleep(0.05)
-    try:
-        yield
-    finally:
-        os.close(writer)

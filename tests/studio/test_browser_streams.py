@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import asked, finished, load_robot_and_log, newest, open_step
+from browser import Served, asked, finished, load_robot_and_log, newest, open_step
+from ports import free_port, wait_for_listener
 
 pytestmark = pytest.mark.slow
 
@@ -75,25 +76,25 @@ def test_replayed_log_is_watched(loaded: Any) -> None:
     page.wait_for_selector("#progress[data-state='running']")
     page.wait_for_selector("#panel-live table", timeout=120_000)
     finished(page)
-    page.wait_for_timeout(800)
+    page.wait_for_function("""(truth) => [...document.querySelectorAll('#panel-live table tbody tr')].some((row) =>
+        row.querySelector('th').textContent === 'MZ2'
+        && Math.abs(Number(row.querySelector('td').textContent) / truth - 1) < 0.05)""", arg=1.5 * 0.15)
     values = live_values(page)
-    assert values["MZ2"] == pytest.approx(1.5 * 0.15, rel=0.05)
     assert values["Fv1"] == pytest.approx(0.4, rel=0.15)
     assert "Live" in page.inner_text("#caption")
 
 
-def test_udp_stream_is_watched_until_stop(loaded: Any, two_joints: tuple[Path, Path]) -> None:
+def test_udp_stream_is_watched_until_stop(loaded: Any, studio: Served, two_joints: tuple[Path, Path]) -> None:
     """Samples sent to a port of this machine; Stop ends the listening."""
     page = loaded
     log = np.genfromtxt(two_joints[1], delimiter=",", names=True)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     open_step(page, "live")
     page.select_option("#panel-live [data-where='source'] select", "udp")
     page.locator("#panel-live [data-focus='Port']").fill(str(port))
     page.click("#panel-live button:text-is('Start')")
     page.wait_for_selector("#progress[data-state='running']")
+    wait_for_listener(port, studio.process.pid)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         for attempt in range(20):
             for row in log[100 * attempt:100 * (attempt + 1)]:

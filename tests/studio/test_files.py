@@ -63,7 +63,7 @@ def test_no_path_of_a_request_leads_outside(opened: Opened, client: Client, path
     """Sent as they stand: a client would tidy them up first."""
     cookie = f"{opened.door.cookie}={opened.door.session}"
     for verb in ("GET", "DELETE"):
-        with socket.create_connection(("127.0.0.1", opened.door.port), timeout=10) as line:
+        with socket.create_connection(("127.0.0.1", opened.door.port), timeout=60) as line:
             line.sendall(f"{verb} {path} HTTP/1.1\r\nHost: 127.0.0.1:{opened.door.port}\r\nCookie: {cookie}\r\n"
                          "X-Dynid: studio\r\nConnection: close\r\n\r\n".encode())
             answer = b"".join(iter(lambda: line.recv(65536), b""))

@@ -22,6 +22,7 @@ import httpx
 import numpy as np
 import psutil
 import pytest
+from browser import new_context, read_pipe
 from browser import served as process
 from studio_client import Client, log_of, served, urdf
 
@@ -108,8 +109,10 @@ def test_a_request_that_does_not_arrive_ends(impatient: Opened, quick: None, sen
         assert not any(one["name"] == "half.csv" for one in client.state()["files"])
 
 
-def test_slow_answers_and_slow_bodies_are_no_half_requests(opened: Opened, quick: None) -> None:
+def test_slow_answers_and_slow_bodies_are_no_half_requests(opened: Opened, quick: None,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream of events stays open, and a body that keeps coming has the time that its bytes need."""
+    monkeypatch.setattr(TimedProtocol, "slowest", 1 << 10)  # each piece gives 20 s: a busy machine sends late
     with closing(Client(opened)) as own, own.stream("GET", "/api/events") as events:
         lines = events.iter_lines()
         next(lines)
@@ -175,17 +178,17 @@ def test_the_browser_gets_a_private_file_and_no_address(place: Path, tmp_path: P
             assert "token=" not in " ".join(one.cmdline())
     finally:
         studio.terminate()
-        studio.wait(20)
+        studio.wait(PATIENCE)
     assert not page.exists()
 
 
 def test_a_browser_enters_by_that_file(chrome: object, opened: Opened) -> None:
-    page = chrome.new_context().new_page()  # type: ignore[attr-defined]
+    page = new_context(chrome).new_page()
     page.goto(opener_file(opened).as_uri())
-    page.wait_for_selector("html[data-ready]", timeout=60_000)
+    page.wait_for_selector("html[data-ready]")
     assert page.url.startswith(f"http://127.0.0.1:{opened.door.port}/") and "token" not in page.url
     page.reload()
-    page.wait_for_selector("html[data-ready]", timeout=60_000)
+    page.wait_for_selector("html[data-ready]")
     page.context.close()
 
 
@@ -265,16 +268,15 @@ def test_reading_a_log_can_be_stopped_and_keeps_nobody_waiting(opened: Opened, c
 
 def test_a_run_that_reads_a_log_can_be_stopped(opened: Opened, client: Client, endless: None) -> None:
     client.post("/api/jobs/run", json={})
-    until(lambda: opened.studio.worker.pid is not None)
-    time.sleep(0.5)
-    assert client.delete("/api/jobs/current").json()["state"] == "stopped"
+    with read_pipe(opened.studio.workspace.files / "endless.csv"):
+        assert client.delete("/api/jobs/current").json()["state"] == "stopped"
     assert not list(opened.studio.workspace.results.glob(".writing-*"))
 
 
 # -- the end of the server -------------------------------------------------------------------------------
 def test_workers_end_with_a_server_that_is_killed(place: Path, tmp_path: Path) -> None:
     """In the middle of a search for a motion, which would take a minute."""
-    with process(tmp_path / "space") as studio:
+    with process(tmp_path / "space", warm=False) as studio:
         with closing(_by_address(studio.address)) as browser:
             browser.upload("arm.urdf", "robot", (place / "arm.urdf").read_bytes())
             browser.settings(robot="arm.urdf")
@@ -283,7 +285,7 @@ def test_workers_end_with_a_server_that_is_killed(place: Path, tmp_path: Path) -
         workers = psutil.Process(studio.process.pid).children(recursive=True)
         assert workers
         os.kill(studio.process.pid, signal.SIGKILL)
-        _, alive = psutil.wait_procs(workers, timeout=10.0)
+        _, alive = psutil.wait_procs(workers, timeout=PATIENCE)
         assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
 
 

@@ -66,14 +66,10 @@ def test_methods_stand_side_by_side(client: Client, compared: str) -> None:
 
 
 def test_a_motion_is_searched_before_the_eyes(client: Client) -> None:
-    seen: list[dict[str, Any]] = []
-    heard = threading.Thread(target=lambda: seen.extend(
-        facts for name, facts in client.events("done") if name == "job" and facts["kind"] == "motion"))
-    heard.start()
-    time.sleep(0.3)
-    job = client.job("motion", duration=4, harmonics=3, seconds=3, friction=["viscous"], seed=1)
-    heard.join(10.0)
+    with client.heard() as events:
+        job = client.job("motion", duration=4, harmonics=3, seconds=3, friction=["viscous"], seed=1)
     assert job["state"] == "done", job
+    seen = [facts for name, facts in events if name == "job" and facts["kind"] == "motion"]
     shares = [one["share"] for one in seen]
     assert shares == sorted(shares) and any(one["data"] for one in seen[:-1])
     history = job["data"]["history"]
@@ -112,19 +108,9 @@ def test_code_is_written(client: Client, compared: str) -> None:
 
 def looks(client: Client, **params: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The looks at a stream, and its job at the end."""
-    seen: list[dict[str, Any]] = []
-
-    def hear() -> None:
-        for name, facts in client.events("done"):
-            if name == "look":
-                seen.append(facts)
-
-    heard = threading.Thread(target=hear, daemon=True)
-    heard.start()
-    time.sleep(0.3)
-    job = client.job("live", **params)
-    heard.join(5.0)
-    return seen, job
+    with client.heard() as events:
+        job = client.job("live", **params)
+    return [facts for name, facts in events if name == "look"], job
 
 
 def test_parameters_are_watched_along_a_log(client: Client, compared: str) -> None:

@@ -65,7 +65,7 @@ def against_kernels(program: Program, model: Model, theta: np.ndarray, reach: fl
     np.testing.assert_allclose(program("following", q=q, **near), where, atol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "load"), CHAINS)
+@pytest.mark.parametrize(("name", "load"), [*CHAINS[:2], pytest.param(*CHAINS[2], marks=pytest.mark.slow)])
 @pytest.mark.parametrize("following", ["given", "solved"])
 def test_builtin_chains_are_what_the_kernels_give(name, load, following):
     robot = Robot.builtin(name)
@@ -98,7 +98,8 @@ def _pose(robot: Robot, link: str, q: np.ndarray) -> np.ndarray:
     return dynamics.forward_kinematics(followers.tree, tree_motion(robot, q[None]).q[0])[frame.body] @ frame.pose
 
 
-@pytest.mark.parametrize(("name", "load"), [pytest.param(*CHAINS[0], marks=pytest.mark.slow), *CHAINS[1:]])
+@pytest.mark.parametrize(("name", "load"), [
+    CHAINS[1], *(pytest.param(*chain, marks=pytest.mark.slow) for chain in (CHAINS[0], CHAINS[2]))])
 def test_compiled_in_double_and_float(tmp_path, name, load):
     robot = Robot.builtin(name)
     program = generate(robot, ["inverse_dynamics", "inertia", "gravity", "following"], parameters="fixed")

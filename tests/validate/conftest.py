@@ -34,7 +34,7 @@ class Log:
         return replace(self, samples=replace(self.samples, tau=tau))
 
 
-def motion(dof: int, rows: int = 4000, rate: float = 200.0, seed: int = 0, size: float = 1.0,
+def motion(dof: int, rows: int = 2000, rate: float = 200.0, seed: int = 0, size: float = 1.0,
            frozen: tuple[int, ...] = (), speed: float = 1.0) -> tuple[Array, Array, Array, Array]:
     """t (rows,), q, dq, ddq (rows, dof): five sines a joint with their derivatives in closed form."""
     rng = np.random.default_rng(seed)

@@ -26,7 +26,7 @@ def weight(log) -> np.ndarray:
             - with_gravity(model, np.zeros(3)).regressor(log.samples.q, still, still)) @ log.theta
 
 
-@pytest.mark.parametrize("robot", ["arm3r", "kuka-lwr4", "ur10"])
+@pytest.mark.parametrize("robot", ["arm3r", "ur10", pytest.param("kuka-lwr4", marks=pytest.mark.slow)])
 def test_gravity_taken_out_is_named(simulate, robot):
     log = simulate(robot)
     without = log.with_torque(log.samples.tau - weight(log))

@@ -83,7 +83,7 @@ def error_elsewhere(model: Model, recording: Recording, other: Recording, cutoff
                        prepare(other, cutoff=4.0)).relative_error
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_a_light_machine_is_identified_within_what_it_states(tmp_path: Path, seed: int) -> None:
     model, theta = light(tmp_path)
     write_npz(made(model, theta, seed, noise=2e-3), tmp_path / "log.npz")

@@ -128,7 +128,7 @@ def test_joints_contradict_each_other_where_the_robot_file_is_of_another_robot(s
     assert "unexplained-misfit" in found(type(log.model)(other, log.model.terms))
 
 
-@pytest.mark.parametrize("j", [1, 2])
+@pytest.mark.parametrize("j", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_another_zero_position_is_named_with_its_size(simulate, j):
     log = simulate("kuka-lwr4", noise=0.005)
     names, off = log.model.robot.joint_names, 0.1 * (np.arange(log.model.dof) == j)
@@ -160,8 +160,8 @@ def test_exchanged_torques_of_a_small_arm(simulate):
 
 
 def test_a_load_taken_up_in_mid_log_is_dated(simulate):
-    log = simulate("kuka-lwr4", noise=0.01)
-    loaded = simulate("kuka-lwr4", noise=0.01, changes={"M7": 3.0, "MZ7": 0.45, "XX7": 0.09, "YY7": 0.09})
+    log = simulate("kuka-lwr4", noise=0.01, rows=4000)
+    loaded = simulate("kuka-lwr4", noise=0.01, rows=4000, changes={"M7": 3.0, "MZ7": 0.45, "XX7": 0.09, "YY7": 0.09})
     at = 2300  # of 4000 rows at 200 Hz: 11.5 s
     tau = np.vstack([log.samples.tau[:at], loaded.samples.tau[at:]])
     problem = Problem.from_model(log.model, replace(log.samples, tau=tau), blocks=8)
@@ -194,7 +194,7 @@ def test_the_excess_between_parts_is_that_of_their_own_fits(simulate):
 
 def test_halves_of_one_log_are_one_machine_whatever_the_model_lacks(simulate):
     """A log with friction that the model has no term for: its halves differ, yet no other machine is stated."""
-    log = simulate("arm3r", noise=0.01)
+    log = simulate("arm3r", noise=0.01, rows=4000)
     plain, s = log.model, log.samples
     whole = replace(s, tau=s.tau + 0.15 * s.tau.std(axis=0) * np.sin(5.0 * s.q) * np.sign(s.dq))
     first, second = (whole.select([rows]) for rows in ((0, 2000), (2000, 4000)))

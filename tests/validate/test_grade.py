@@ -58,7 +58,7 @@ def test_noise_as_large_as_the_torque_is_not_usable(simulate):
 
 @pytest.mark.parametrize(("rows", "grade"), [(0, "good"), (6, "good"), (30, "usable"), (-20, "usable")])
 def test_torques_late_or_early_by_many_rows_are_the_cause_of_the_error(simulate, rows, grade):
-    log = simulate("arm3r", noise=0.02)
+    log = simulate("arm3r", noise=0.02, rows=4000)
     found = graded(replace(log, samples=replace(log.samples, tau=np.roll(log.samples.tau, rows, axis=0))))
     late = [one for one in found.of_kind("suspicious") if one.code == "residual-follows-delay"]
     assert (found.grade, len(late)) == (grade, rows != 0), found.summary.error

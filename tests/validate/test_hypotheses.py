@@ -188,8 +188,8 @@ def test_gravity_sideways_is_no_wrong_sign():
 def test_mirrored_gravity_is_decided_by_the_file_or_by_what_can_exist(simulate, is_bare, monkeypatch):
     """At this speed gravity is nearly all: masses below zero meet the torques as well. A file whose masses are a third
     of the true ones decides as well as a right one."""
-    log = simulate("arm3r", noise=0.01, speed=0.15, changes={f"{name}{j}": 0.1 for name in ("Fv", "Fc") for j in (1, 2,
-                                                                                                             3)})
+    log = simulate("arm3r", noise=0.01, rows=4000, speed=0.15,
+                   changes={f"{name}{j}": 0.1 for name in ("Fv", "Fc") for j in (1, 2, 3)})
     s = log.samples
     mirrored = Model(log.model.robot.with_gravity((0.0, 0.0, 9.81)), log.model.terms)
     noise = s.tau - log.model.inverse_dynamics(log.theta, s.q, s.dq, s.ddq)
@@ -205,7 +205,7 @@ def test_mirrored_gravity_is_decided_by_the_file_or_by_what_can_exist(simulate, 
 
 
 def test_mirrored_gravity_in_a_slow_motion_is_named(simulate):
-    log = simulate("kuka-lwr4", noise=0.01, speed=0.3)
+    log = simulate("kuka-lwr4", noise=0.01, rows=4000, speed=0.3)
     s = log.samples
     mirrored = Model(log.model.robot.with_gravity((0.0, 0.0, 9.81)), log.model.terms)
     noise = s.tau - log.model.inverse_dynamics(log.theta, s.q, s.dq, s.ddq)

@@ -24,8 +24,8 @@ def _panda(data, robot: Robot) -> tuple[Model, Samples]:
     return Model(robot, make_terms(robot, ("viscous", "coulomb", "offset"))), prepare(log, cutoff=5.0)
 
 
-@pytest.mark.parametrize(("folder", "file", "grade"), [("panda", "panda_arm.urdf", "good"),
-                                                       ("models", "xarm7.urdf", "usable")])
+@pytest.mark.parametrize(("folder", "file", "grade"), [
+    pytest.param("panda", "panda_arm.urdf", "good", marks=pytest.mark.slow), ("models", "xarm7.urdf", "usable")])
 def test_joints_contradict_each_other_with_the_file_of_another_robot(data, folder, file, grade):
     """Another arm with as many joints fits the torques to 7 %: its geometry and its gravity contradict them."""
     model, samples = _panda(data, Robot.from_urdf(data(folder, file)))

@@ -52,7 +52,9 @@ def assert_consistent(estimate: Estimate, thetas: Array) -> None:
     assert np.linalg.eigvalsh(np.array([consistency.matrices(theta) for theta in thetas])).min() > 0.0
 
 
-@pytest.mark.parametrize(("name", "model", "theta", "noise"), machines(), ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.parametrize(("name", "model", "theta", "noise"), [
+    pytest.param(*one, marks=[pytest.mark.slow] * (one[0] == "seven")) for one in machines()],
+    ids=lambda x: x if isinstance(x, str) else "")
 def test_draws_have_the_mean_and_covariance_of_the_posterior(name: str, model: Model, theta: Array,
                                                              noise: float) -> None:
     estimate, regression = identified(model, theta, noise)
