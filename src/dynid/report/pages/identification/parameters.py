@@ -63,7 +63,7 @@ def hints(estimate: Estimate) -> dict[str, str]:
 
 
 def nominal_values(estimate: Estimate) -> Array | None:
-    """Return the base values of the nominal model, or None if it is incomplete."""
+    """Return the base values (base,) of the nominal model, or None if the nominal model is incomplete."""
     nominal = estimate.model.parameters.nominal
     return None if nominal is None else estimate.base.reduce(nominal)
 
@@ -79,7 +79,7 @@ class MethodValues:
 
 
 def other_values(estimate: Estimate, other: Estimate) -> MethodValues:
-    """Return another estimate in the base parameters of the first one."""
+    """Return the estimate of another method, expressed in the base parameters of the main estimate."""
     found = compare(estimate, other)
     place = {name: k for k, name in enumerate(estimate.names)}
     rows = [place[name] for name in found.names]
