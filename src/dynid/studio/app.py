@@ -69,8 +69,7 @@ class Studio:
     async def life(self, app: Starlette) -> AsyncIterator[None]:
         """Start the workers, and end them with the server."""
         for work in (self._open(), *(() if self.ready else (self._warm(),))):
-            task = asyncio.create_task(work)
-            self._background.add(task)
+            self._background.add(asyncio.create_task(work))
         try:
             yield
         finally:
@@ -245,8 +244,7 @@ class Studio:
             raise Refusal(404, "there is no job to stop")
         if job is None:
             return JSONResponse({"stopped": True})
-        task = asyncio.create_task(self.worker.start())  # before another task is requested
-        self._background.add(task)
+        self._background.add(asyncio.create_task(self.worker.start()))  # before another task is requested
         return JSONResponse(job.to_dict())
 
     def _new_id(self, kind: str) -> str:

@@ -11,7 +11,6 @@ import hmac
 import ipaddress
 import secrets
 import socket
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
@@ -145,7 +144,8 @@ class AuthenticationMiddleware:
     def _let_in(self, scope: Scope) -> Response | None:
         """Check the credentials of a request: None for a valid cookie, a new cookie for a valid token, or a refusal."""
         headers, door = Headers(scope=scope), self.door
-        query = dict(_pairs(scope["query_string"].decode("latin-1")))
+        pairs = (one.partition("=") for one in scope["query_string"].decode("latin-1").split("&"))
+        query = {name: value for name, _, value in pairs}
         if scope["path"] == "/" and "token" in query:
             if not door.takes(query["token"]):
                 return PlainTextResponse("This token is not valid for this studio, or was used before; "
@@ -162,10 +162,6 @@ class AuthenticationMiddleware:
         if scope["path"] == "/":
             return PlainTextResponse(f"This browser is not authorised; {_OPEN_IT}.", 403)
         return refusal(Refusal(403, f"this browser is not authorised; {_OPEN_IT}"))
-
-
-def _pairs(query: str) -> Iterable[tuple[str, str]]:
-    return ((name, value) for name, _, value in (one.partition("=") for one in query.split("&")))
 
 
 def refusal(problem: Refusal) -> JSONResponse:

@@ -86,7 +86,8 @@ async def serve(opened: Opened, browser: bool = False) -> None:
     server = StudioServer(opened)
     loop = asyncio.get_running_loop()
     if browser:
-        loop.call_later(0.2, _open_browser, opened)
+        # The browser opens a private file, because other users can see addresses in command lines.
+        loop.call_later(0.2, lambda: webbrowser.open(opener_file(opened).as_uri()))
     with suppress(NotImplementedError, AttributeError, OSError, ValueError):  # no terminal input
         loop.add_reader(sys.stdin, _print_address, opened)
     await server.serve(sockets=[opened.socket])
@@ -101,11 +102,6 @@ def _print_address(opened: Opened) -> None:
         print(f"dynid studio at {opened.door.new_address()}", flush=True)
     else:
         asyncio.get_running_loop().remove_reader(sys.stdin)
-
-
-def _open_browser(opened: Opened) -> None:
-    """Open a browser with a private file, because other users can see addresses in command lines."""
-    webbrowser.open(opener_file(opened).as_uri())
 
 
 def opener_file(opened: Opened) -> Path:

@@ -281,8 +281,8 @@ def _needless_friction(case: Case) -> Iterator[Finding]:
         own = [one for one in found if one.worth.term == kind]
         yield Finding("friction-unresolved", "validation", "info", sentence(
             f"The data do not distinguish the friction '{kind}' of {joints_listed([one.joint for one in own])} from "
-            "simpler friction: it does not reduce the cross-validation error significantly; to leave it out, name the "
-            "other terms with --friction"), f"{kind} not distinguished",
+            "simpler friction: this term does not reduce the cross-validation error significantly; to leave the term "
+            "out, name the other terms with --friction"), f"{kind} not distinguished",
             tuple(one.joint for one in own),
             tuple(name for one in own for name in one.parameters), evidence={
                 "gain_percent": tuple(one.worth.gain for one in own),
@@ -335,8 +335,8 @@ def _unknown_scales(case: Case) -> Iterator[Finding]:
     if joints and len(case.gains) > 1:
         yield Finding("scales-undecidable", "validation", "info", sentence(
             f"The data do not determine the torque scale of {joints_listed(joints)}: a wrong drive gain there would "
-            "not be found, since neither the torques of the other joints nor a nominal model depend on it; check it "
-            "with a known load"), "torque scales", tuple(joints))
+            "not be found, since neither the torques of the other joints nor a nominal model depend on it; check these "
+            "drive gains with a known load"), "torque scales", tuple(joints))
 
 
 def _oscillations(case: Case) -> Iterator[Finding]:

@@ -285,7 +285,7 @@ class Physics:
     """Physical properties of the identified parameters.
 
     Attributes:
-        links: one per body, in the robot's order.
+        links: properties of each link, in the robot's order.
         violations: violated conditions of physical consistency, of links, friction and rotors.
         positive_share: share of `postures` random postures with a positive definite inertia matrix.
         fall: free fall of the robot, None if a term cannot be simulated.

@@ -187,7 +187,7 @@ class _Fed(Generic[Stream]):
 
 
 class ParameterWatcher(_Fed[LiveModel]):
-    """Base parameters with standard errors while the robot moves."""
+    """Estimator of the base parameters, with standard errors, while the robot moves."""
 
     def look(self) -> dict[str, Any]:
         """Return the present estimate of the base parameters; empty before there is an estimate."""

@@ -48,7 +48,8 @@ def robot_facts(found: Robot) -> dict[str, Any]:
         "feet": list(find_feet(found)) if found.has_free_base else [],
         "closed": found.followers is not None, "gravity": plain(found.gravity), "warnings": list(found.warnings),
         "inspection": inspect_robot(found), "joints": _joints(tree, tuple(free)), "bodies": _bodies(tree, found),
-        "frames": [{"name": one.name, "body": _place(found, one.body), "pose": plain(one.pose.ravel())}
+        "frames": [{"name": one.name, "pose": plain(one.pose.ravel()),
+                    "body": one.body if found.followers is None else found.followers.place(one.body)}
                    for one in found.frames],
         "size": _size(tree), "home": plain(_home(found))}
 
@@ -80,10 +81,6 @@ def _solid(ten: Array | None) -> dict[str, Any]:
     axes, turn = half_axes(ten)
     return {"mass": plain(ten[9]), "centre": plain(centre), "inertia_axes": plain(turn.ravel()),
             "semi_axes": plain(axes)}
-
-
-def _place(found: Robot, body: int) -> int:
-    return body if found.followers is None else found.followers.place(body)
 
 
 def _home(found: Robot) -> Array:
@@ -159,16 +156,13 @@ class _MeshPlaces:
 
 
 def _facts(one: Visual, places: _MeshPlaces, folder: Path) -> dict[str, Any]:
-    mesh, problem = None, None
-    if one.mesh is not None:
-        path = places.find(one.mesh)
-        if path is None:
-            problem = f"{one.mesh} is not uploaded"
-        else:
-            try:
-                mesh = _stored(path, folder)
-            except RobotError as refused:
-                problem = str(refused)
+    path = None if one.mesh is None else places.find(one.mesh)
+    mesh, problem = None, None if one.mesh is None or path is not None else f"{one.mesh} is not uploaded"
+    if path is not None:
+        try:
+            mesh = _stored(path, folder)
+        except RobotError as refused:
+            problem = str(refused)
     return {"body": one.body, "link": one.link, "kind": one.kind, "size": plain(one.size),
             "pose": plain(one.pose.ravel()), "color": list(one.color), "mesh": mesh, "problem": problem}
 

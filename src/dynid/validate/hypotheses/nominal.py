@@ -212,7 +212,9 @@ def compare_with_nominal(problem: Problem) -> Sheet | None:
     part = max(problem.data, key=len)
     rows = np.linspace(0, len(part) - 1, min(_NOMINAL_ROWS, len(part))).astype(int)
     joint, k = np.nonzero(part.keep[rows].T)  # one joint after the other
-    used, noise, owners = rows[k], _noise(problem)[joint], _bodies(problem, body)
+    used, owners = rows[k], _bodies(problem, body)
+    power = np.array([factor.power / max(factor.rows, 1) for factor in problem.regression.factors])
+    noise = np.maximum(0.05 * np.sqrt(power), 1e-12)[joint]  # a twentieth of each joint's torque, the usual model error
     y = model.regressor(part.q[rows], part.dq[rows], part.ddq[rows])[k, joint]
     dq, ddq = part.dq[used, joint], part.ddq[used, joint]
     friction = np.zeros((len(used), model.dof, 4))  # and rotor inertia, for each joint its own
@@ -230,12 +232,6 @@ def _bodies(problem: Problem, body: Bools) -> dict[str, Array]:
         if body[i] and p.body is not None:
             found.setdefault(p.body, []).append(i)
     return {name: np.array(places) for name, places in found.items()}
-
-
-def _noise(problem: Problem) -> Array:
-    """Return the assumed noise of each joint's torque (dof,): a twentieth of its RMS, the usual model error."""
-    power = np.array([factor.power / max(factor.rows, 1) for factor in problem.regression.factors])
-    return np.maximum(0.05 * np.sqrt(power), 1e-12)
 
 
 def _left_out(columns: Array, target: Array, block: Ints) -> float:

@@ -71,7 +71,8 @@ def torques_late(case: Case) -> Iterator[Finding]:
     """
     if not case.problem.data:
         return
-    modelled, late, period = _modelled_delays(case), _delays(case), _period(case)
+    modelled, late = _modelled_delays(case), _delays(case)
+    period = 1.0 / min(log.rate for log in (case.problem.recordings or case.problem.data))
     moving = [test for j, test in enumerate(case.tests.joints) if not case.at_rest(j)]
     best = {test.joint for test in moving if test.follows and test.follows[0].candidate == "delay"} | modelled.keys()
     if len(late) > 1 and 2 * len(best) > len(moving):
@@ -129,11 +130,6 @@ def _late_together(mean: float, std: float, late: dict[str, tuple[float, float]]
                    joints=[*late], evidence={"coefficient": each([-x for x, _ in late.values()]),
                                              "std": each([error for _, error in late.values()]),
                                              "common": mean, "common_std": std})
-
-
-def _period(case: Case) -> float:
-    """Return the longest sample period of the logs, s."""
-    return 1.0 / min(log.rate for log in (case.problem.recordings or case.problem.data))
 
 
 def _late_alone(late: dict[str, tuple[float, float]]) -> Finding:

@@ -27,9 +27,7 @@ class ActuatorData:
 def _parameters(data: ActuatorData) -> Mapping[str, Any]:
     """Parameters of the actuators with intervals, friction models that were compared, findings and notes."""
     found = data.estimate
-    return {"rows": found.rows(), "given": [(one.joint, one.name, one.value, one.unit) for one in found.parameters
-                                            if one.is_given],
-            "comparison": found.comparison, "findings": [one.text for one in found.findings],
+    return {"rows": found.rows(), "comparison": found.comparison, "findings": [one.text for one in found.findings],
             "notes": [one.text for one in found.notes], "error": 1e3 * found.mean_error,
             "linear": 1e3 * found.linear_error}
 

@@ -40,7 +40,6 @@ def gather(data: ReportData) -> Mapping[str, Any]:
              "others": [{"value": float(other.values[k]), "known": bool(np.isfinite(other.values[k])),
                          "z_score": float(other.z_scores[k])} for other in others]}
             for k, name in enumerate(estimate.names)]
-    known = estimate.identified
     parameters = estimate.base.parameters
     given = [{"name": name, "value": value, "unit": typeset(parameters.units[parameters.index(name)])}
             for name, value in estimate.known.items()]
@@ -51,7 +50,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
             "has_nominal": source is not None, "links": links(estimate), "joint_values": joint_values(estimate),
             "shape": shape_rows(estimate), "notes": [note.text for note in estimate.notes],
             "good": GOOD, "poor": WELL_DETERMINED,
-            "well": int(np.sum(known & (estimate.relative_std < GOOD))),
+            "well": int(np.sum(estimate.identified & (relative < GOOD))),
             "hardly": int(estimate.poorly_determined.sum())}
 
 
@@ -63,7 +62,7 @@ def hints(estimate: Estimate) -> dict[str, str]:
 
 
 def nominal_values(estimate: Estimate) -> Array | None:
-    """Return the base values of the nominal model, or None if it is incomplete."""
+    """Return the base values (base,) of the nominal model, or None if the nominal model is incomplete."""
     nominal = estimate.model.parameters.nominal
     return None if nominal is None else estimate.base.reduce(nominal)
 
@@ -79,7 +78,7 @@ class MethodValues:
 
 
 def other_values(estimate: Estimate, other: Estimate) -> MethodValues:
-    """Return another estimate in the base parameters of the first one."""
+    """Return the estimate of another method, expressed in the base parameters of the main estimate."""
     found = compare(estimate, other)
     place = {name: k for k, name in enumerate(estimate.names)}
     rows = [place[name] for name in found.names]

@@ -45,7 +45,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     shown = [(group, tuple(ranked(data.verdict.of_kind(group.kind)))) for group in groups]
     return {"lines": data.verdict.summary.lines, "grade": COLOURS[data.verdict.grade],
             "groups": [(group, distinct(found)) for group, found in shown if found],
-            "cards": cards(data), "good": data.verdict.good, "remedies": remedies(data), "improve": data.improve}
+            "cards": cards(data), "remedies": remedies(data), "improve": data.improve}
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def _search(data: MotionData) -> Mapping[str, Any]:
 
 
 def search_figure(found: ExcitingMotion) -> Figure | None:
-    """Plot the best value of the search against time."""
+    """Return a figure of the best value of the criterion over the time of the search; None without a search."""
     if not found.history:
         return None
     t, values = (np.array(column) for column in zip(*found.history, strict=True))
