@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate, Problem
 from dynid.lapack import column_space
 from dynid.model import complete
@@ -254,7 +254,7 @@ def _noise(problem: Problem) -> Array:
     return np.maximum(0.05 * np.sqrt(power), 1e-12)
 
 
-def _left_out(columns: Array, target: Array, block: Array) -> float:
+def _left_out(columns: Array, target: Array, block: Ints) -> float:
     """Return the sum of squared residuals of a least-squares fit in cross-validation over blocks."""
     basis = column_space(columns, 1e-5)
     along, total = basis.T @ target, 0.0
