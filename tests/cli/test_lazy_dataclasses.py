@@ -103,9 +103,9 @@ def test_results_can_be_sent_to_other_processes() -> None:
 
 
 def test_byte_code_is_stored_for_later_processes_and_damaged_files_are_replaced(tmp_path: Path) -> None:
-    script = ("import builtins, sys; from unittest import mock; plain = compile; texts = []\n"
+    script = ("import sys; plain, texts = compile, []\n"
               "from dynid.cli.lazy_dataclasses import compile_methods_at_first_use as lazily; lazily()\n"
-              "def counted(text, *others, **options):\n    texts.append(text)\n    return plain(text, *others, **options)\n"
+              "def counted(text, *others, **more):\n    texts.append(text)\n    return plain(text, *others, **more)\n"
               "vars(sys.modules['dynid.cli.lazy_dataclasses'])['compile'] = counted\n"
               "from dynid.findings import Note\n"
               "print(Note('a-code', 'a sentence').code, bool(texts))")
