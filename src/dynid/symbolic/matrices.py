@@ -1,4 +1,4 @@
-"""Inertia matrix, regressor, momentum and energies of the bodies on the graph."""
+"""Inertia matrix, regressor, momentum and energies of the bodies on the expression graph."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from dynid.symbolic.motion import FORCES, NUMBERS, BodyState, FramePose, summed,
 from dynid.symbolic.vectors import Matrix, Vector, add, apply, cross, dot, transposed
 
 
-def composites(
-    graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]
-) -> list[Vector]:
-    """Return the ten inertial parameters of each composite body (with all bodies it carries), in its own frame.
+def composites(graph: Graph, chain: Chain, frames: Sequence[FramePose],
+               bodies: Sequence[Sequence[Value]]) -> list[Vector]:
+    """Return the ten inertial parameters of each body together with all bodies that it carries, in its own frame.
 
-    From frame to frame with h' = R h: S is R S R' + r h'' + h' r' + m r r', h is h' + m r.
+    In the frame of the previous body, with k = R h: S becomes R S R' + r k' + k r' + m r r', and h becomes k + m r.
     """
     whole = [list(body) for body in bodies]
     for i in reversed(range(len(chain.links))):
@@ -61,10 +60,10 @@ def inertia(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Seq
 
 def regressor(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState],
               kept: Sequence[int]) -> Matrix:
-    """Return the torque for one unit of each kept parameter: rows are joints, columns parameters (10 body + number).
+    """Return the joint torques (joints, kept) for unit values of the parameters with indices `kept`, 10 body + number.
 
     The axis of every previous joint is transformed into the body's frame, as rotation (3) and velocity of the body's
-    origin (3). The entries are its products with each parameter's moment and force.
+    origin (3). Each entry is the product of the axis with the moment and the force of a parameter.
     """
     count = len(chain.links)
     matrix = [[graph.zero] * len(kept) for _ in range(count)]
@@ -91,11 +90,11 @@ def regressor(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: S
 
 def coriolis(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState], dq: Sequence[Value],
              bodies: Sequence[Sequence[Value]]) -> Matrix:
-    """Return the matrix of Christoffel symbols, C_kj = integral of x_k . d/dt x_j over the mass, with x_j the velocity
-    of a point for unit rate of joint j.
+    """Return the Coriolis matrix (joints, joints) of Christoffel symbols. C_kj is the integral of x_k . d/dt x_j over
+    the mass, where x_j is the velocity of a point for unit velocity of joint j.
 
-    d/dt x_j of a body's points r is A + B r, like accelerations: B = [dz]x + [z]x[w]x with z the axis of joint j and dz
-    = w_j x z. So column j is the torque of such a field.
+    For the points r of a body, d/dt x_j is a field A + B r like an acceleration, with B = [dz]x + [z]x[w]x, the axis z
+    of joint j and dz = w_j x z. Column j is the torque that this field requires.
     """
     count, still = len(chain.links), [graph.zero] * 3
     columns = []
@@ -126,7 +125,7 @@ def coriolis(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Se
 
 
 def _field(graph: Graph, z: Vector, dz: Vector, w: Vector, a: Vector) -> BodyState:
-    """Return a field A + B r with B = [dz]x + w z' - (z . w) 1."""
+    """Return the acceleration field A + B r of a body with B = [dz]x + w z' - (z . w) 1; a: its value at the origin."""
     along = dot(z, w)
     u = [[w[r] * z[c] for c in range(3)] for r in range(3)]
     for r in range(3):
@@ -138,7 +137,7 @@ def _field(graph: Graph, z: Vector, dz: Vector, w: Vector, a: Vector) -> BodySta
 
 def kinetic_slope(graph: Graph, chain: Chain, frames: Sequence[FramePose], dq: Sequence[Value],
                   bodies: Sequence[Sequence[Value]]) -> Vector:
-    """Return the derivative of the kinetic energy by the positions, C' dq.
+    """Return the derivative of the kinetic energy by the joint positions, C' dq (joints,).
 
     With linear momentum L and angular momentum N of all bodies that joint j carries, about its frame's origin with
     velocity v: (w x z) . N - L . (z x v) for a revolute joint, (w x z) . L for a prismatic one.
@@ -177,8 +176,8 @@ def kinetic_slope(graph: Graph, chain: Chain, frames: Sequence[FramePose], dq: S
 
 
 def weight(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]) -> Vector:
-    """Return the gravity torques. With h the first moments of all bodies that a joint carries and a the upward
-    acceleration in its frame: (h x a) . z for a revolute joint and m a . z for a prismatic one."""
+    """Return the gravity torques (joints,): (h x a) . z for a revolute joint and m a . z for a prismatic joint, with
+    first moments h and mass m of all bodies that the joint carries, and the upward acceleration a in its frame."""
     first, mass = _first_moments(chain, frames, bodies)
     still = [graph.value(-float(x)) for x in chain.gravity]
     up: list[Vector] = []
@@ -192,7 +191,7 @@ def weight(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequ
 
 def _first_moments(chain: Chain, frames: Sequence[FramePose],
                    bodies: Sequence[Sequence[Value]]) -> tuple[list[Vector], Vector]:
-    """Return first moments (3) and mass of each body with all bodies it carries, in its own frame."""
+    """Return first moments (3) and mass of each body together with all bodies that it carries, in its own frame."""
     first, mass = [list(body[6:9]) for body in bodies], [body[9] for body in bodies]
     for i in reversed(range(len(chain.links))):
         parent = chain.links[i].parent
@@ -203,7 +202,7 @@ def _first_moments(chain: Chain, frames: Sequence[FramePose],
 
 
 def _moved(place: FramePose, first: Vector, mass: Value) -> Vector:
-    """Return first moments, converted to the frame of the previous body."""
+    """Return the first moments (3) of a body, converted to the frame of the previous body; place: pose of the body."""
     return [h + mass * r for h, r in zip(place.rotation.up(first), place.origin, strict=True)]
 
 
