@@ -40,7 +40,7 @@ def is_configuration(robot: Robot, q: Array) -> bool:
 
 
 def quaternion_norms(given: Array, named: str = "the quaternion of the base") -> Array:
-    """Return the norms (samples,) of quaternions (samples, 4); raise an error if one differs from 1."""
+    """Return the norms (samples,) of quaternions (samples, 4); raise an error if a norm differs from 1."""
     norms = np.sqrt(np.einsum("si,si->s", given, given))
     if not np.all(np.abs(norms - 1.0) <= _NORM_TOLERANCE):
         row = int(np.argmax(np.abs(norms - 1.0)))
@@ -92,7 +92,7 @@ def root_motion(robot: Robot, q: Array, v: Array | None = None, a: Array | None 
 
 def in_root_axes(robot: Robot, q: ArrayLike, *rates: ArrayLike) -> list[Array]:
     """Return q and the given velocities and accelerations as contiguous arrays, for one sample or several. If q are
-    configurations of a free base, they are converted to the axes of the root."""
+    configurations of a free base, all signals are converted to the axes of the root."""
     given = [np.ascontiguousarray(signal, dtype=float) for signal in (q, *rates)]
     if not robot.has_free_base or given[0].shape[-1:] != (robot.dof + 1,):
         return given

@@ -228,26 +228,21 @@ def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> 
 
 
 def _determines_all(robot: Robot, measured: Sequence[str]) -> bool:
-    """Return whether the measured joints can determine all independent joints, by a bipartite matching."""
+    """Return whether the measured joints can determine the positions of all independent joints.
+
+    In closed loops this requires a bipartite matching of independent joints with measured joints that move with them.
+    """
     followers = robot.followers
     if followers is None:
         return set(measured) == set(robot.joint_names)
     if followers.loops is None:
         rows = followers.coupling[[followers.tree.joint_index(name) for name in measured]]
         return int(np.linalg.matrix_rank(rows)) == robot.dof
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import structural_rank
+
     moves = followers.moves[[followers.tree.joint_index(name) for name in measured]]
-    taken: dict[int, int] = {}
-
-    def placed(own: int, seen: set[int]) -> bool:
-        for k in np.flatnonzero(moves[:, own]).tolist():
-            if k not in seen:
-                seen.add(k)
-                if k not in taken or placed(taken[k], seen):
-                    taken[k] = own
-                    return True
-        return False
-
-    return all(placed(own, set()) for own in range(robot.dof))
+    return int(structural_rank(csr_matrix(moves))) == robot.dof
 
 
 def as_logged(robot: Robot) -> Robot:

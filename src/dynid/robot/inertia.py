@@ -194,7 +194,7 @@ def change_frame(pose: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class InertiaProblem:
-    """A fault of the inertia of one link; `violation`: size of the fault, kg, kg m^2 or m, and 0 if there is none."""
+    """A fault of the inertia of one link; `violation`: size of the fault, kg, kg m^2 or m; 0 for a missing inertia."""
 
     link: str
     kind: Literal["missing", "mass", "not-positive-definite", "triangle", "centre-of-mass"]

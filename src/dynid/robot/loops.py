@@ -114,7 +114,7 @@ def moves_with(followers: DependentJoints) -> Bools:
 
 
 def _merged(sets: Sequence[Bools]) -> list[Bools]:
-    """Return sets merged until no two of them share a member."""
+    """Return sets of coordinates, given as masks, merged until no two sets share a coordinate."""
     merged: list[Bools] = []
     for new in sets:
         disjoint = [group for group in merged if not np.any(group & new)]

@@ -209,7 +209,7 @@ class MjcfText:
 
 
 def unique_name(kind: str, given: str | None, taken: set[str]) -> str:
-    """Return the given name of an element, or a new one such as body3, and add it to the names taken."""
+    """Return the given name of an element, or a new name such as body3, and add it to the names `taken`."""
     number, name = len(taken), given or f"{kind}{len(taken)}"
     while name in taken:
         number += 1
@@ -313,14 +313,13 @@ def _cylinder(size: Array) -> tuple[float, Array]:
     return 2.0 * math.pi * r ** 2 * h, np.array([across, across, r ** 2 / 2.0])
 
 
-def _box(size: Array) -> tuple[float, Array]:
+def _box(size: Array, volume: float = 8.0, divisor: float = 3.0) -> tuple[float, Array]:
     x, y, z = size ** 2
-    return float(8.0 * np.prod(size)), np.array([y + z, x + z, x + y]) / 3.0
+    return float(volume * np.prod(size)), np.array([y + z, x + z, x + y]) / divisor
 
 
 def _ellipsoid(size: Array) -> tuple[float, Array]:
-    x, y, z = size ** 2
-    return float(4.0 / 3.0 * math.pi * np.prod(size)), np.array([y + z, x + z, x + y]) / 5.0
+    return _box(size, 4.0 / 3.0 * math.pi, 5.0)
 
 
 # For each shape: its volume, m^3, and its moments of inertia about its axes for unit mass, m^2, from its half sizes.

@@ -38,7 +38,7 @@ JointFields = Mapping[str, tuple[int, str]]  # joint (from 0) and file attribute
 
 
 def joint_fields(dof: int, attributes: Mapping[str, str]) -> JointFields:
-    """Return joint and file attribute of each joint parameter by name; attributes: those of symbols such as Fv."""
+    """Return joint and file attribute of each joint parameter by name; attributes: file attribute of each symbol."""
     return {f"{symbol}{j + 1}": (j, attribute) for j in range(dof) for symbol, attribute in attributes.items()}
 
 
@@ -122,7 +122,7 @@ class Symmetry:
     """Left and right links that are mirror images at the plane y = 0 of the root.
 
     Attributes:
-        pairs: bodies {left: right}, or None to find them by names and positions.
+        pairs: bodies {left: right}, or None to determine the pairs by names and positions.
         std: relative standard deviation of the difference of a pair.
     """
 

@@ -74,8 +74,8 @@ _DESCRIPTION_ENDING = "_description"  # of every module of robot_descriptions
 def load(source: str | Path, fixed_base: bool | None = None) -> Robot:
     """Return a robot from a file, an address or a name.
 
-    The source is a .urdf, .xml or .mjcf file (or its text), a .xacro or .toml file, or a package:// address of one. A
-    name is that of a built-in robot, a plugin, or a module of robot_descriptions such as panda_description.
+    The source is a .urdf, .xml or .mjcf file (or its text), a .xacro or .toml file, or a package:// address of a file.
+    A name is that of a built-in robot, a plugin, or a module of robot_descriptions such as panda_description.
     fixed_base: True fixes the root link, False frees it; by default the file decides.
     """
     require_type(source, (str, Path), "Robot.load", "Robot.load('robot.urdf')")

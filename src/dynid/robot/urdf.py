@@ -20,7 +20,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -153,15 +153,20 @@ class _Reader:
         self.rounded[joint] = [abs(printed - meant) for printed, meant in zip(rpy, exact, strict=True)]
         return from_xyz_rpy(xyz, exact)
 
+    def named(self, root: Element, tag: str) -> Iterator[tuple[str, Element]]:
+        """Yield the links or joints of the file with their names; raise an error for missing and repeated names."""
+        names: set[str] = set()
+        for i, element in enumerate(root.findall(tag), 1):
+            name = element.get("name")
+            if not name or name in names:
+                raise self.error(f"two {tag}s have the name '{name}'" if name else f"{tag} {i} of the file has no name")
+            names.add(name)
+            yield name, element
+
     # -- links -------------------------------------------------------------------------------------
     def links(self, root: Element) -> dict[str, Body]:
         links: dict[str, Body] = {}
-        for i, element in enumerate(root.findall("link"), 1):
-            name = element.get("name")
-            if not name:
-                raise self.error(f"link {i} of the file has no name")
-            if name in links:
-                raise self.error(f"two links have the name '{name}'")
+        for name, element in self.named(root, "link"):
             where = f"link '{name}'"
             shapes = [shape for collision in element.findall("collision")
                       for shape in self.shapes(collision, name, where)]
@@ -204,16 +209,9 @@ class _Reader:
     # -- joints ------------------------------------------------------------------------------------
     def edges(self, root: Element, links: dict[str, Body]) -> list[_Edge]:
         edges: list[_Edge] = []
-        names: set[str] = set()
         child_of: dict[str, str] = {}
         self.children = {child.get("link") for joint in root.findall("joint") for child in joint.findall("child")}
-        for i, element in enumerate(root.findall("joint"), 1):
-            name = element.get("name")
-            if not name:
-                raise self.error(f"joint {i} of the file has no name")
-            if name in names:
-                raise self.error(f"two joints have the name '{name}'")
-            names.add(name)
+        for name, element in self.named(root, "joint"):
             edge = self.edge(element, name, links)
             if edge.child in child_of:
                 raise self.error(f"link '{edge.child}' is the child of two joints, "
@@ -310,11 +308,12 @@ class _Reader:
         most = {key: self.optional(limit, key, where, np.inf) for key in ("velocity", "acceleration", "effort")}
         for key, value in most.items():
             if value < 0:
-                raise self.error(f"{where} has a negative limit {key}=\"{value:g}\"")
+                raise self.error(f"{where} has a negative limit {key}=\"{value:g}\"; it must be zero or more")
             if value == 0:
                 self.warnings.append(f'{where} has the limit {key}="0", so it is treated as unknown')
                 most[key] = np.inf
-        return replace(joint, lower=lower, upper=upper, **most)
+        return replace(joint, lower=lower, upper=upper, velocity=most["velocity"],
+                       acceleration=most["acceleration"], effort=most["effort"])
 
     def check_mimics(self, edges: Sequence[_Edge]) -> None:
         """Raise an error if a mimic joint depends on a joint that does not exist."""
@@ -335,7 +334,7 @@ class _Reader:
         return roots[0]
 
     def robot(self, name: str, base: str, links: dict[str, Body], edges: list[_Edge]) -> Robot:
-        """Return the robot with the root link `base`; links on fixed joints become part of the body below them."""
+        """Return the robot with the root link `base`; links on fixed joints belong to the body of their parent."""
         leaving: dict[str, list[_Edge]] = {}
         for edge_from in edges:
             leaving.setdefault(edge_from.parent, []).append(edge_from)

@@ -197,8 +197,7 @@ class _Geoms:
         if not own.get("file"):
             return None
         scale = self.text.numbers(own, "scale", 3, where, (1.0, 1.0, 1.0))
-        frame = {"pos": own["refpos"]} if "refpos" in own else {}
-        frame |= {"quat": own["refquat"]} if "refquat" in own else {}
+        frame = {key: own[f"ref{key}"] for key in ("pos", "quat") if f"ref{key}" in own}
         reference = np.linalg.inv(self.text.pose(frame, where))
         name = f"{self.folder}/{own['file']}" if self.folder else own["file"]
         placed = pose @ self.text.pose(attributes, where) @ reference
@@ -248,7 +247,7 @@ def read_mesh(path: str | Path) -> Mesh:
 
 
 class MeshFiles:
-    """Mesh files below a folder, found by the names in robot files.
+    """Index of the mesh files below a folder, by the names that robot files use.
 
     A name such as package://arm_description/meshes/link1.stl has no known location: the file whose path agrees in
     most folders from its end is used. Files outside the folder are never used.

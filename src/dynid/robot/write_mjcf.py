@@ -133,8 +133,8 @@ def _equalities(robot: Robot) -> list[str]:
 
 
 def _driven(robot: Robot, actuators: Mapping[str, str]) -> list[str]:
-    """Return the lines of the actuators. For closed chains, these are motors on the independent joints, followed by a
-    <key> with a posture that selects the assembly branch."""
+    """Return the lines of the actuators. A closed chain has motors on its independent joints, and a <key> with a
+    posture that selects the assembly branch."""
     followers = robot.followers
     if followers is None or followers.loops is None:
         lines = [f"    {element}" for element in actuators.values()]

@@ -1,4 +1,4 @@
-"""Writers of URDF: edits of inertias and rotor inertias in a user's file, and a new file of a robot without one.
+"""Writers of URDF: edits of inertias and rotor inertias in a user's file, and new files.
 
 Edits leave everything else unchanged, byte for byte. If several links of the file form one rigid body (fixed joints),
 the whole inertia is written to the link that the joint moves. The links fixed to it lose their <inertial>, so that no
@@ -199,8 +199,7 @@ def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
 
     Args:
         text: the URDF.
-        armature: reflected rotor inertia by joint, kg m^2. It is written into the joint's transmission if the file has
-            one.
+        armature: reflected rotor inertia by joint, kg m^2. A transmission of the joint in the file is extended.
     """
     page = XmlPage.from_text(text)
     root = page.root()

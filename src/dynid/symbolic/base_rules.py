@@ -153,17 +153,14 @@ class Polynomial:
     def __init__(self, terms: dict[tuple[str, ...], float]) -> None:
         self.terms = {factors: c for factors, c in terms.items() if abs(c) > 1e-12}
 
-    def _combined(self, other: Polynomial, sign: float) -> Polynomial:
+    def __add__(self, other: Polynomial) -> Polynomial:
         total = defaultdict(float, self.terms)
         for factors, c in other.terms.items():
-            total[factors] += sign * c
+            total[factors] += c
         return Polynomial(total)
 
-    def __add__(self, other: Polynomial) -> Polynomial:
-        return self._combined(other, 1.0)
-
     def __sub__(self, other: Polynomial) -> Polynomial:
-        return self._combined(other, -1.0)
+        return self + -other
 
     def __neg__(self) -> Polynomial:
         return self * -1.0

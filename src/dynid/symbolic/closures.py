@@ -163,7 +163,7 @@ class _Solution:
             self._inverse.append(graph.one / dot(column, column))
 
     def _projected(self, column: Vector) -> tuple[Vector, Vector]:
-        """Return the part of a column that is orthogonal to the earlier columns, and the coefficients of these."""
+        """Return the part of a column that is orthogonal to the earlier columns, and the coefficients of the latter."""
         shares: Vector = []
         for earlier, inverse in zip(self._columns, self._inverse, strict=True):
             share = dot(earlier, column) * inverse

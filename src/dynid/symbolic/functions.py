@@ -250,7 +250,8 @@ def momentum(w: Writer) -> list[Output]:
 
 
 def following(w: Writer) -> list[Output]:
-    """Positions of the dependent joints of loops; if they are inputs, the given positions improved by a Newton step."""
+    """Positions of the dependent joints of loops; positions that are given as an input are improved by a Newton
+    step."""
     if not w.plan.follow:
         raise ModelError(f"robot '{w.plan.robot.name}' has no closed loops, so there is no function 'following' to "
                          "generate", "remove 'following' from the functions", code="no-dependent-joints")
@@ -332,7 +333,8 @@ def make(name: str, plan: ModelLayout, base: BaseParameters, values: Array | Non
 
 
 def _with_loops(graph: Graph, plan: ModelLayout, values: Sequence[Value]) -> tuple[Graph, list[Value]]:
-    """Return the graph and the values with positions of dependent joints in closed form, unless these are inputs."""
+    """Return the graph and the values with positions of dependent joints in closed form, unless q_follow is an
+    input."""
     if not plan.solved:
         return graph, list(values)
     explicit = plan.explicit

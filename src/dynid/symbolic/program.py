@@ -35,7 +35,7 @@ class Program:
         functions: the functions.
         plan: the model for code generation.
         numbers: the numbers p as combinations of the parameters of bodies and terms.
-        values: values of the model's parameters (parameters,), or None; self-tests use them.
+        values: values of the model's parameters (parameters,) for self-tests, or None.
         provenance: origin of the values in words, written into the code.
         online, observer: whether functions that estimate p and external torques are added in C.
     """
@@ -167,8 +167,8 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
             "observer" those that estimate external torques from the momentum.
         parameters: "fixed" inserts `values` as constants, "base" takes the identifiable numbers p as inputs, "full"
             adds a function `prepare` that computes p from all parameters.
-        values: values of all parameters, by name or in order. Default: the robot's own. Load-dependent friction takes
-            the torques of the bodies from them.
+        values: values of all parameters, by name or in order. Default: those of the robot. They also determine the
+            torques of the bodies for load-dependent friction.
         frame: frame of kinematics and Jacobian.
         name: name of the program. Default: the name of the robot.
         following: how dependent joints are computed: "given" as an input q_follow, "solved" in closed form, or "auto"

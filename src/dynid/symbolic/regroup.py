@@ -16,7 +16,7 @@ Pair = tuple[int, int, bool]  # two nodes in order, and whether their signs diff
 
 
 def regrouped(graph: Graph, outputs: Sequence[Value]) -> tuple[Graph, list[Value]]:
-    """Return the outputs on a new graph that needs at most as many operations as the given one."""
+    """Return the outputs on a new graph, which needs at most as many operations as the given graph."""
     for kind in ("add", "multiply"):
         graph, outputs = _written_anew(graph, outputs, _flat(graph, outputs, kind), kind)
     return graph, list(outputs)

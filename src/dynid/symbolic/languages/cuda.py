@@ -1,4 +1,4 @@
-"""CUDA: one header with device functions, kernels over many states, their wrappers, and its self-test.
+"""CUDA: a header with device functions, kernels over many states, host functions that launch them, and a self-test.
 
 Arrays are joint-major: entry k of state i is at [k * count + i], so that neighbouring threads read neighbouring
 numbers. Compiled without CUDA, the same header is C++, and the wrappers loop over the states.

@@ -1,4 +1,4 @@
-"""Python: a module with NumPy, for one sample or many, or a plain one with only `math`."""
+"""Python: a module with NumPy for one sample or many samples, or a plain module with only `math`."""
 
 from __future__ import annotations
 
