@@ -40,11 +40,10 @@ MOTION = 9  # rows: adjoints of W, E, A of a body
 
 @njit(**INNER)
 def pair_tile(axis: Array, here: Array, ten: Array, motion: Array, out: Array, m: int) -> None:
-    """Add the adjoints of a body's motion by the weights `ten` (10 rows) of one joint to `motion` (9); compute `out`
-    (6).
+    """Add the derivatives of a weighted sum of regressor entries by a body's motion to `motion` (9 rows).
 
-    `out` is the wrench f, n of a body with the weights J, h, M as parameters. With k = J w and u = s x w, the
-    derivatives of the weighted sum s.n + v.f are
+    ten (10 rows): weights of the entries of one joint and this body. out (6 rows): the wrench f, n of a body with the
+    weights J, h, M as parameters. With k = J w and u = s x w, the derivatives of the weighted sum s.n + v.f are
       by w: k x s + J u + h (w.v) + v (h.w) - 2 w (h.v),   by e: J s + h x v,   by a: s x h + M v.
     """
     for t in range(m):
@@ -65,8 +64,11 @@ def pair_tile(axis: Array, here: Array, ten: Array, motion: Array, out: Array, m
 
 @njit(**INNER)
 def turn_tile(load: Array, axis: Array, sign: float, turn: Array, m: int) -> None:
-    """Add the products of a wrench F, N and an axis S, V to `turn` (6 rows): sign * (N x S + F x V, then F x S). The
-    derivative by the position of a joint k between axis and body is S_k . (first three) + V_k . (last three)."""
+    """Add the products of a wrench F, N and an axis S, V to `turn` (6 rows): sign * (N x S + F x V), then sign * F x S.
+
+    The derivative by the position of a joint k between the axis and the body is S_k . (first three rows) + V_k . (last
+    three rows).
+    """
     for t in range(m):
         F, N = vector(load, t, TILE), vector(load, 3 * TILE + t, TILE)
         S, V = vector(axis, t, TILE), vector(axis, 3 * TILE + t, TILE)
@@ -110,8 +112,10 @@ def motion_tile(pose: Array, axis: Array, joint: Array, up: Array, motion: Array
 @njit(**OPTIONS)
 def adjoint_kernel(parent: Ints, pose: Array, axis: Array, gravity: Array, q: Array, dq: Array, ddq: Array, place: Ints,
                    weights: Array, out: Array, start: int, stop: int) -> None:
-    """Add to out (3, samples, n) the derivatives by q, dq, ddq of sum(weights * Y) for samples start..stop. place (n,
-    10 n): row of weights (rows, samples) of each entry of Y, -1 for none, as in `regressor_columns_kernel`."""
+    """Add to out (3, samples, n) the derivatives by q, dq and ddq of sum(weights * Y) for samples start..stop.
+
+    place (n, 10 n): row of weights (rows, samples) of each entry of the regressor Y, -1 for none.
+    """
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
     ten, load, joints = np.empty(TEN * TILE), np.empty(WRENCH * TILE), np.empty((n, JOINT * TILE))

@@ -2,8 +2,8 @@
 
 Every quantity is a row of LANES numbers in a flat array: row k of posture t is at [k LANES + t]. Rows of a body (18):
 rotation R 0..8, origin P 9..11, axis of its joint S 12..17, all in the base frame; rows of the base follow the last
-body. Rows of its motion (12): twist V 0..5, and its rate without acceleration of the coordinates 6..11. Rows of an
-equation (7): its value, and its wrench.
+body. Rows of the motion of a body (12): its twist V 0..5, and the time derivative of the twist for constant rates of
+the coordinates 6..11. Rows of an equation (7): its value, and its wrench.
 """
 
 from __future__ import annotations
@@ -15,7 +15,20 @@ from dynid.dynamics.closures import POINT, ROD, aligned, closure_size
 from dynid.dynamics.compiled import INLINED, INNER_BORROWING
 from dynid.dynamics.elimination import INVERT, MULTIPLY
 from dynid.dynamics.tiles import EXACT_ANGLE, cos_sin
-from dynid.dynamics.vectors import add_cross, add_times, add_turned, cross, dot, matrix, put, times, vector
+from dynid.dynamics.vectors import (
+    add,
+    add_cross,
+    add_times,
+    add_turned,
+    cross,
+    dot,
+    matrix,
+    put,
+    put_matrix,
+    subtract,
+    times,
+    vector,
+)
 from dynid.kernel_store import njit
 
 LANES = 16
@@ -24,8 +37,10 @@ FRAME, MOTION, EQUATION, END = 18, 12, 7, 12
 
 @njit(**INNER_BORROWING)
 def turns_lanes(x, joint, lanes):
-    """Compute cosine, sine and value of a joint position x (LANES,) in the rows of a joint (3). lanes: LANES as a
-    run-time number, because the compiler would otherwise unroll this loop instead of vectorising it."""
+    """Compute the rows of a joint (3), cosine, sine and value of its position, from positions x (LANES,).
+
+    lanes: LANES as a run-time number, because the compiler would otherwise unroll this loop instead of vectorising it.
+    """
     largest = 0.0
     for t in range(lanes):
         joint[2 * LANES + t] = x[t]
@@ -46,9 +61,7 @@ def frame_lanes(pose, axis, joint, up, here):
         r, p = pose_in_parent(pose, 0, 1, joint[t], joint[LANES + t], joint[2 * LANES + t])
         R, P = placed(matrix(up, t, LANES), vector(up, 9 * LANES + t, LANES), r, p)
         S, V = axis_in_base(R, P, s, v)
-        put(here, t, LANES, R[:3])
-        put(here, 3 * LANES + t, LANES, R[3:6])
-        put(here, 6 * LANES + t, LANES, R[6:])
+        put_matrix(here, t, LANES, R)
         put(here, 9 * LANES + t, LANES, P)
         put(here, 12 * LANES + t, LANES, S)
         put(here, 15 * LANES + t, LANES, V)
@@ -80,9 +93,7 @@ def end_lanes(place, body, out):
     p = (place[3], place[7], place[11])
     for t in range(LANES):
         R, P = placed(matrix(body, t, LANES), vector(body, 9 * LANES + t, LANES), r, p)
-        put(out, t, LANES, R[:3])
-        put(out, 3 * LANES + t, LANES, R[3:6])
-        put(out, 6 * LANES + t, LANES, R[6:])
+        put_matrix(out, t, LANES, R)
         put(out, 9 * LANES + t, LANES, P)
 
 
@@ -104,7 +115,7 @@ def column_lanes(end, k, t):
 def apart(first, second, t):
     """Return the origins of two frames of posture t, and the vector from the second to the first."""
     a, b = vector(first, 9 * LANES + t, LANES), vector(second, 9 * LANES + t, LANES)
-    return a, b, (a[0] - b[0], a[1] - b[1], a[2] - b[2])
+    return a, b, subtract(a, b)
 
 
 @njit(**INNER_BORROWING)
@@ -126,7 +137,7 @@ def distance_lanes(first, second, e, out):
         a, b, d = apart(first, second, t)
         unit = column_lanes(first, e, t)
         out[t] = dot(d, unit)
-        put(out, LANES + t, LANES, cross((0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1]), 0.5 * (a[2] + b[2])), unit))
+        put(out, LANES + t, LANES, cross(times(0.5, add(a, b)), unit))
         put(out, 4 * LANES + t, LANES, unit)
 
 
@@ -176,7 +187,7 @@ def rate_lanes(equation, body, share, out):
 
 @njit(**INNER_BORROWING)
 def rates_lanes(terms, shares, equations, bodies, store, sides):
-    """Compute the closure derivatives by dependent coordinates (Phi_d) and independent ones (Phi_a).
+    """Compute the derivatives of the closure equations by dependent (Phi_d) and independent coordinates (Phi_a).
 
     Phi_d is written to the store (rows, LANES) of an `Elimination`, Phi_a to its right-hand sides (dependent, (n + 1)
     LANES); all other entries are zero.
@@ -226,8 +237,8 @@ def solve_lanes(steps, store, sides, first, stop):
 
 @njit(**INNER_BORROWING)
 def motion_lanes(body, d, up, here):
-    """Compute the twist of a body, and its rate without acceleration of the coordinates, dS/dt = V_parent x S. d
-    (LANES,): velocity of its joint."""
+    """Compute the twist of a body, and the time derivative of the twist for constant rates of the coordinates, with
+    dS/dt = V_parent x S. d (LANES,): velocity of the body's joint."""
     for t in range(LANES):
         s, v = vector(body, 12 * LANES + t, LANES), vector(body, 15 * LANES + t, LANES)
         w, u = vector(up, t, LANES), vector(up, 3 * LANES + t, LANES)
@@ -257,14 +268,14 @@ def accelerated_lanes(equation, one, two, out):
 
 @njit(**INNER_BORROWING)
 def distance_bias_lanes(equation, first, second, one, two, share, out):
-    """Add to `out` the velocity-dependent second derivative of a distance equation; share: 1 / length of a rod, else
-    zero."""
+    """Add to `out` the velocity-dependent second time derivative of a distance equation; share: 1 / length for a rod,
+    otherwise zero."""
     for t in range(LANES):
         a, b, _ = apart(first, second, t)
         rate1, turned1 = point_rates(one, a, t)
         rate2, turned2 = point_rates(two, b, t)
         f = vector(equation, 4 * LANES + t, LANES)
-        d = (rate1[0] - rate2[0], rate1[1] - rate2[1], rate1[2] - rate2[2])
+        d = subtract(rate1, rate2)
         out[t] += dot(f, turned1) - dot(f, turned2) + share * dot(d, d)
 
 

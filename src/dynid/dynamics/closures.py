@@ -1,8 +1,9 @@
-"""Loop closures at one posture: their equations, first and second derivatives.
+"""Loop closures at one posture: their equations, and the first and second derivatives of these.
 
-A chain has coordinates z: the independent ones first, then those that its closures determine; each joint of the tree
-moves with one of them, q = ratio z + offset. A closure's equation is a number phi(q) = 0 whose rate is c . (V1 - V2):
-c (6) is a wrench, V1 and V2 are the twists (angular velocity, velocity at the base origin) of the connected bodies.
+A closed chain has coordinates z: positions of the independent joints, followed by those of the joints that its closures
+determine. Each joint of the tree moves with one coordinate, q = ratio z + offset. A closure has equations phi(q) = 0
+with the rates c . (V1 - V2), where c (6) is a wrench, and V1 and V2 are the twists (angular velocity, velocity at the
+base origin) of the connected bodies.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import numpy as np
 from dynid.dynamics.bodies import axis_in_base, placed, pose_in_parent
 from dynid.dynamics.compiled import INNER_BORROWING, OPTIONS
 from dynid.dynamics.tiles import EXACT_ANGLE, cos_sin
-from dynid.dynamics.vectors import cross, dot, matrix, put, vector
+from dynid.dynamics.vectors import add, add_cross, cross, dot, matrix, put, put_matrix, subtract, times, vector
 from dynid.kernel_store import njit
 
 POINT, AXIS_CLOSURE, RIGID, ROD = 0, 1, 2, 3
-EQUATIONS = (3, 5, 6, 1)  # number for each kind of closure
+EQUATIONS = (3, 5, 6, 1)  # number of equations for each kind of closure
 
 
 @njit(**INNER_BORROWING)
@@ -36,9 +37,7 @@ def place_bodies(parent, pose, axis, q, R, P, S):
         r, p = pose_in_parent(pose[i], 0, 1, cosine, sine, q[i])
         if parent[i] >= 0:
             r, p = placed(matrix(R[parent[i]], 0, 1), vector(P[parent[i]], 0, 1), r, p)
-        put(R[i], 0, 1, r[:3])
-        put(R[i], 3, 1, r[3:6])
-        put(R[i], 6, 1, r[6:])
+        put_matrix(R[i], 0, 1, r)
         put(P[i], 0, 1, p)
         turn, velocity = axis_in_base(r, p, vector(axis[i], 0, 1), vector(axis[i], 3, 1))
         put(S[i], 0, 1, turn)
@@ -52,9 +51,7 @@ def attachment_pose(body, place, R, P, out):
     p = (place[3], place[7], place[11])
     if body >= 0:
         r, p = placed(matrix(R[body], 0, 1), vector(P[body], 0, 1), r, p)
-    put(out, 0, 1, r[:3])
-    put(out, 3, 1, r[3:6])
-    put(out, 6, 1, r[6:])
+    put_matrix(out, 0, 1, r)
     put(out, 9, 1, p)
 
 
@@ -81,15 +78,15 @@ def closure_equations(kinds, bodies, places, lengths, R, P, phi, wrenches, ends)
         attachment_pose(bodies[k, 1], places[k, 1], R, P, ends[k, 12:])
         first, second = ends[k, :12], ends[k, 12:]
         a, b = vector(first, 9, 1), vector(second, 9, 1)
-        d = (a[0] - b[0], a[1] - b[1], a[2] - b[2])
+        d = subtract(a, b)
         if kinds[k] == ROD:
-            u = (d[0] / lengths[k], d[1] / lengths[k], d[2] / lengths[k])
+            u = times(1.0 / lengths[k], d)
             phi[row] = 0.5 * (dot(d, u) - lengths[k])
             put(wrenches[row], 0, 1, cross(a, u))
             put(wrenches[row], 3, 1, u)
             row += 1
             continue
-        middle = (0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1]), 0.5 * (a[2] + b[2]))
+        middle = times(0.5, add(a, b))
         for e in range(3):
             unit = column(first, e)  # in axes of the attachment frame: equations of a planar loop stay in its plane
             phi[row] = dot(d, unit)
@@ -146,8 +143,11 @@ def equation_count(kinds):
 
 @njit(**INNER_BORROWING)
 def closure_bias(kind, e, pair, wrench, ends, length, V, A):
-    """Return the velocity-dependent second derivative of equation e of a closure. V, A: twists of the bodies and their
-    rates without acceleration of the coordinates; the last row is the base (zero)."""
+    """Return the velocity-dependent second time derivative of equation e of a closure.
+
+    V, A (bodies + 1, 6): twists of the bodies, and time derivatives of these for constant rates of the coordinates; the
+    last row is the base (zero).
+    """
     V1, V2, A1, A2 = V[pair[0]], V[pair[1]], A[pair[0]], A[pair[1]]
     total = 0.0
     for x in range(6):
@@ -156,13 +156,10 @@ def closure_bias(kind, e, pair, wrench, ends, length, V, A):
     w1, w2 = vector(V1, 0, 1), vector(V2, 0, 1)
     if kind == ROD or e < 3:
         a, b = vector(first, 9, 1), vector(second, 9, 1)
-        turn1, turn2, u1, u2 = cross(w1, a), cross(w2, b), vector(V1, 3, 1), vector(V2, 3, 1)
-        rate1 = (u1[0] + turn1[0], u1[1] + turn1[1], u1[2] + turn1[2])
-        rate2 = (u2[0] + turn2[0], u2[1] + turn2[1], u2[2] + turn2[2])
-        c1, c2 = cross(w1, rate1), cross(w2, rate2)
-        total += dot(vector(wrench, 3, 1), (c1[0] - c2[0], c1[1] - c2[1], c1[2] - c2[2]))
+        rate1, rate2 = add_cross(vector(V1, 3, 1), w1, a), add_cross(vector(V2, 3, 1), w2, b)
+        total += dot(vector(wrench, 3, 1), subtract(cross(w1, rate1), cross(w2, rate2)))
         if kind == ROD:
-            difference = (rate1[0] - rate2[0], rate1[1] - rate2[1], rate1[2] - rate2[2])
+            difference = subtract(rate1, rate2)
             total += dot(difference, difference) / length
         return total
     i, j = aligned(kind, e)
@@ -172,22 +169,9 @@ def closure_bias(kind, e, pair, wrench, ends, length, V, A):
 
 
 @njit(**OPTIONS)
-def linearised(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z):
-    """Return the values (m,) of all closure equations at coordinates z, and their derivatives (m, coordinates)."""
-    joints, m = len(parent), equation_count(kinds)
-    R, P, S = np.empty((joints, 9)), np.empty((joints, 3)), np.empty((joints, 6))
-    phi, wrenches, ends = np.empty(m), np.empty((m, 6)), np.empty((len(kinds), 24))
-    jacobian, q = np.empty((m, len(z))), np.empty(joints)
-    place_closures(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z, q, R, P, S, phi,
-                   wrenches, ends)
-    closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, jacobian)
-    return phi, jacobian
-
-
-@njit(**OPTIONS)
-def closure_forces(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, coordinates, q):
-    """Return the wrenches (m, 6) of the closure equations at joint positions q, their derivatives (m, coordinates), and
-    the poses (joints, 12) of the bodies."""
+def closure_state(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, coordinates, q):
+    """Return the values (m,) of all closure equations at joint positions q, their derivatives (m, coordinates), their
+    wrenches (m, 6), and the poses (joints, 12) of the bodies."""
     joints, m = len(parent), equation_count(kinds)
     R, P, S = np.empty((joints, 9)), np.empty((joints, 3)), np.empty((joints, 6))
     phi, wrenches, ends = np.empty(m), np.empty((m, 6)), np.empty((len(kinds), 24))
@@ -197,4 +181,4 @@ def closure_forces(parent, pose, axis, kinds, bodies, places, lengths, source, r
     closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, jacobian)
     poses[:, :9] = R
     poses[:, 9:] = P
-    return wrenches, jacobian, poses
+    return phi, jacobian, wrenches, poses

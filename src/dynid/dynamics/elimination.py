@@ -1,5 +1,7 @@
-"""Symbolic sparse elimination of dependent joints: sparsity pattern, pivot order and list of operations, planned once
-per robot so that many samples can be processed in parallel."""
+"""Sparse elimination of dependent joints: sparsity pattern, pivot order and list of operations.
+
+The plan is computed once per robot, so that many samples can be processed in parallel.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ class Elimination(NamedTuple):
     """Plan for solving the sparse equations Phi_d x = b for many samples, with one row over the samples for each
     number.
 
-    Entries of Phi_d, including fill-in, are in a store of `rows` rows. Right-hand sides are stored by equation, columns
-    0 .. n-1 for the rates Phi_a and column n for one more; the solution replaces them.
+    Entries of Phi_d, including fill-in, are in a store of `rows` rows. Right-hand sides are stored by equation: columns
+    0 .. n-1 are the derivatives Phi_a, and column n is a further right-hand side. Solutions replace right-hand sides.
 
     Attributes:
         terms: equation, joint, and row to which the joint adds its derivative (k, 3). The row is one of the store or,
@@ -78,7 +80,7 @@ def planned(pattern: Bools, values: Array, contributions: Sequence[Contribution]
         later = np.flatnonzero(taken[rows[k], columns[k + 1:]]) + k + 1
         sides += [(rows[k], place[rows[k], columns[j]], rows[j]) for j in later]
         sides.append((rows[k], place[rows[k], columns[k]], -1))
-    moving = [one for one in contributions if pattern[one[0], one[3]]]
+    moving = [entry for entry in contributions if pattern[entry[0], entry[3]]]
     terms = [(equation, joint, place[e, c - n] if c >= n else size + e * (n + 1) + c)
              for e, equation, joint, c, _ in moving]
     swap = np.zeros((dependent, dependent))
@@ -90,16 +92,16 @@ def planned(pattern: Bools, values: Array, contributions: Sequence[Contribution]
 
 
 def _pivots(pattern: Bools, values: Array) -> tuple[Bools, list[tuple[int, int]]]:
-    """Return the nonzero entries, including fill-in, and the pivots (equation, coordinate) in order. Among the
-    sufficiently large entries, the one with the least fill-in is the pivot (Markowitz)."""
+    """Return the mask of nonzero entries, including fill-in, and the pivots (equation, coordinate) in order. Among the
+    sufficiently large entries, the entry with the least fill-in is the pivot (Markowitz)."""
     n, taken = len(pattern), pattern.copy()
     rows, columns, order = list(range(n)), list(range(n)), []
     for _ in range(n):
         largest = np.abs(values[rows]).max(axis=0)
         able = [(i, c) for i in rows for c in columns if pattern[i, c]
                 and abs(values[i, c]) >= _LEAST_PIVOT * largest[c] and values[i, c] != 0.0]
-        i, c = min(able, key=lambda one: ((pattern[one[0]].sum() - 1) * (pattern[:, one[1]].sum() - 1),
-                                          -abs(values[one])))
+        i, c = min(able, key=lambda entry: ((pattern[entry[0]].sum() - 1) * (pattern[:, entry[1]].sum() - 1),
+                                            -abs(values[entry])))
         order.append((i, c))
         rows.remove(i)
         columns.remove(c)

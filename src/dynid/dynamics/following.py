@@ -30,10 +30,12 @@ _CLOSED_TO = 1e-6  # m: with a larger error after Newton's method, a posture is 
 
 
 class TreeMotion(NamedTuple):
-    """Motion of all joints of the tree: q, dq, ddq (samples, joints of the tree).
+    """Motion of all joints of the tree.
 
-    rates (samples, joints of the tree, dof): derivatives of the tree's joint positions by the independent ones; torques
-    of the robot are rates' times torques of the tree.
+    Attributes:
+        q, dq, ddq: positions, velocities and accelerations (samples, joints of the tree).
+        rates: derivatives (samples, joints of the tree, dof) of all joint positions by those of the independent joints.
+            Torques of the robot are rates' times torques of the tree.
     """
 
     q: Array
@@ -48,8 +50,9 @@ class Closures(NamedTuple):
     Attributes:
         kinds, lengths: kind and rod length, m, of each closure (k,).
         bodies, places: connected bodies (k, 2) and attachment frames on them (k, 2, 12).
-        source, ratio, offset: coordinate z of each joint, -1 for none, with q = ratio z + offset (joints of the tree,).
-        chosen: indices of the equations that determine the dependent joints, ascending; the others are redundant.
+        source, ratio, offset: index of the coordinate z of each joint, -1 for none, with the joint position
+            q = ratio z + offset (joints of the tree,).
+        chosen: indices of the equations that determine the dependent joints, ascending; other equations are redundant.
         begin: coordinates of a closed posture (coordinates,).
         branch: determinant of the closure derivatives in this posture; its sign identifies the branch.
     """
@@ -81,8 +84,10 @@ class ClosedChain(NamedTuple):
 
 def tree_motion(robot: Robot, q: Array, dq: Array | None = None, ddq: Array | None = None, *,
                 threads: int | None = None) -> TreeMotion:
-    """Return the motion of all joints of the tree from the motion of the independent joints (samples, dof). dq and ddq
-    default to zero. An error is raised for a sample in which the loops cannot be closed."""
+    """Return the motion of all joints of the tree from the motion of the independent joints (samples, dof).
+
+    dq and ddq are zero by default. An error is raised for a sample in which the loops cannot be closed.
+    """
     followers = robot.followers
     assert followers is not None
     still = np.zeros_like(q)
@@ -117,25 +122,24 @@ def closure_conditions(robot: Robot, q: Array) -> Array:
     followers = robot.followers
     if followers is None or followers.loops is None:
         return np.ones(len(q))
-    still, chain, arrays = np.zeros_like(q), closed_chain(robot).closures, robot_tree(followers.tree)
+    still, chain = np.zeros_like(q), closed_chain(robot).closures
     motion, status = _solved(robot, followers, np.ascontiguousarray(q), still, still, 1)
-    found = np.full(len(q), np.inf)
+    conditions = np.full(len(q), np.inf)
     for t in np.flatnonzero(status == CLOSED):
-        rates = closures.closure_forces(arrays.parent, arrays.pose, arrays.axis, *chain[:7], len(chain.begin),
-                                        motion.q[t])[1]
-        found[t] = np.linalg.cond(rates[chain.chosen, robot.dof:])
-    return found
+        rates = _closure_state(followers.tree, chain, len(chain.begin), motion.q[t])[1]
+        conditions[t] = np.linalg.cond(rates[chain.chosen, robot.dof:])
+    return conditions
 
 
 def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array:
-    """Return random positions (count, dof) of the independent joints at which the loops close. They are within joint
-    limits or one turn, and closer to the initial posture if the loops close at few positions."""
+    """Return random positions (count, dof) of the independent joints at which the loops close. The positions are within
+    joint limits or one turn, and closer to the initial posture if the loops close at few positions."""
     low, high = (np.clip(robot.limit(which), -np.pi, np.pi) for which in ("lower", "upper"))
     followers = robot.followers
     if followers is None or followers.loops is None:
         return rng.uniform(low, high, (count, robot.dof))
-    middle, reach, found = closed_chain(robot).begin[:robot.dof], 1.0, np.empty((0, robot.dof))
-    while len(found) < count:
+    middle, reach, postures = closed_chain(robot).begin[:robot.dof], 1.0, np.empty((0, robot.dof))
+    while len(postures) < count:
         trial = middle + reach * (rng.uniform(low, high, (max(count, 16), robot.dof)) - middle)
         good = trial[closes(robot, trial)]
         if 4 * len(good) < len(trial):
@@ -143,13 +147,13 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
         if reach < _MIN_RANGE_SHARE:
             raise NotPossibleError(f"the loops {followers.loops.names} of robot '{robot.name}' close only in their "
                                    "given posture", "give another posture, farther from a singularity")
-        found = np.vstack([found, good])
-    return found[:count]
+        postures = np.vstack([postures, good])
+    return postures[:count]
 
 
 def closed_columns(robot: Robot, motion: TreeMotion, place: Ints, out: Array) -> None:
-    """Write selected entries of the regressor of all bodies of the tree, each contiguous over the samples. One thread
-    is used. place (dof, 10 bodies of the tree): row of out (rows, samples) of each entry, -1 for none."""
+    """Write selected entries of the regressor of all bodies of the tree, each contiguous over the samples, in one
+    thread. place (dof, 10 bodies of the tree): row of out (rows, samples) of each entry, -1 for none."""
     followers = robot.followers
     assert followers is not None
     shown = np.any(place.reshape(robot.dof, -1, 10) >= 0, axis=2)
@@ -159,10 +163,11 @@ def closed_columns(robot: Robot, motion: TreeMotion, place: Ints, out: Array) ->
 
 
 def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
-    """Return the contribution of closure forces to the force and moment through each joint, in the joint's frame.
+    """Return the wrenches (samples, joints of the tree, 6), force and moment, that closure forces cause in each joint,
+    in the joint's frame.
 
-    The result is (samples, joints of the tree, 6). Closure forces are such that dependent joints have no torque.
-    q, torques (samples, joints of the tree): positions, and torques of the tree without its closures.
+    Closure forces are such that dependent joints have no torque. q, torques (samples, joints of the tree): positions,
+    and torques of the tree without its closures.
     """
     followers = robot.followers
     assert followers is not None
@@ -170,14 +175,12 @@ def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
     if followers.loops is None:
         return out
     tree, chain, n = followers.tree, closed_chain(robot).closures, robot.dof
-    arrays = robot_tree(tree)
+    owner = owners(followers.loops.closures)
     for t in range(len(q)):
-        wrenches, rates, poses = closures.closure_forces(arrays.parent, arrays.pose, arrays.axis, *chain[:7],
-                                                         n + len(chain.chosen), q[t])
+        _, rates, wrenches, poses = _closure_state(tree, chain, len(chain.begin), q[t])
         # Virtual work of the dependent coordinates: C_d' torques = Phi_d' forces.
         forces = np.linalg.solve(rates[chain.chosen][:, n:].T, followers.coupling[:, n:].T @ torques[t])
         carried = np.zeros((tree.dof, 6))
-        owner = owners(followers.loops.closures)
         for e, force in zip(chain.chosen, forces, strict=True):
             for body, sign in zip(chain.bodies[owner[e]], (1.0, -1.0), strict=True):
                 if body != BASE:
@@ -187,8 +190,11 @@ def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
 
 
 def _in_joints(tree: Robot, wrenches: Array, poses: Array) -> Array:
-    """Return wrenches (joints, 6) as force and moment in each joint's frame. wrenches (joints, 6): moment about the
-    base origin and force, base frame. poses (joints, 12): poses of the bodies."""
+    """Return force and moment (joints, 6) in each joint's frame.
+
+    wrenches (joints, 6): moment about the base origin and force, in the base frame. poses (joints, 12): poses of the
+    bodies.
+    """
     out = np.empty_like(wrenches)
     for j, joint in enumerate(tree.joints):
         turn = poses[j, :9].reshape(3, 3) @ joint.after[:3, :3].T
@@ -234,6 +240,13 @@ def owners(closures: tuple[Closure, ...]) -> Ints:
     return np.repeat(np.arange(len(closures)), [one.equations for one in closures])
 
 
+def joint_coordinates(followers: DependentJoints) -> tuple[Ints, Array, Array]:
+    """Return the fields source, ratio and offset of `Closures` (joints of the tree,)."""
+    ratio = followers.coupling.sum(axis=1)  # each row has at most one nonzero entry
+    source = np.where(ratio != 0.0, np.argmax(np.abs(followers.coupling), axis=1), -1)
+    return source, ratio, followers.offset
+
+
 @lru_cache(maxsize=64)
 def closed_chain(robot: Robot) -> ClosedChain:
     """Return the closures of a robot, checked in their initial posture for undetermined and overconstrained joints."""
@@ -244,13 +257,10 @@ def closed_chain(robot: Robot) -> ClosedChain:
     bodies = np.array([[one.first.body, one.second.body] for one in loops.closures], dtype=np.int64)
     places = np.array([[one.first.pose[:3].ravel(), one.second.pose[:3].ravel()] for one in loops.closures])
     lengths = np.array([one.length if one.kind == "rod" else 1.0 for one in loops.closures])
-    coupling, offset = followers.coupling, followers.offset
-    ratio = coupling.sum(axis=1)  # each row has at most one nonzero entry
-    source = np.where(ratio != 0.0, np.argmax(np.abs(coupling), axis=1), -1)
-    fixed = (kinds, bodies, places, lengths, source, ratio, offset)
-    near = np.asarray(np.linalg.lstsq(coupling, loops.posture - offset, rcond=None)[0])
+    fixed = (kinds, bodies, places, lengths, *joint_coordinates(followers))
+    near = np.asarray(np.linalg.lstsq(followers.coupling, loops.posture - followers.offset, rcond=None)[0])
     begin = _closed_posture(robot, loops, tree, dof, near, fixed)
-    _, jacobian = _linearised(tree, begin, fixed)
+    _, jacobian = linearised(tree, begin, fixed)
     chosen = _independent_rows(robot, jacobian, dof)
     branch = float(np.linalg.det(jacobian[chosen, dof:]))
     owner = owners(loops.closures)
@@ -258,12 +268,13 @@ def closed_chain(robot: Robot) -> ClosedChain:
     repeated = {loops.closures[k].name: int(count) for k, count in zip(*np.unique(owner[left], return_counts=True),
                                                                        strict=True)}
     arrays = Closures(*fixed, chosen, begin, branch)
-    return ClosedChain(arrays, _elimination(tree, arrays, jacobian, dof), repeated)
+    return ClosedChain(arrays, _elimination(tree, arrays, jacobian, dof, owner), repeated)
 
 
-def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int) -> Elimination:
-    """Return the elimination plan of the chosen equations; jacobian (m, coordinates): derivatives in the initial
-    posture. Derivatives that are zero in random closed postures are treated as structurally zero."""
+def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int, owner: Ints) -> Elimination:
+    """Return the elimination plan of the chosen equations. Derivatives that are zero in random closed postures are
+    treated as structural zeros. jacobian (m, coordinates): derivatives in the initial posture. owner (m,): index of the
+    closure of each equation."""
     arrays, n = robot_tree(tree), len(chain.begin)
     reach = np.linspace(0.0, _NEAR_POSTURES, 9)[:, None]
     q = chain.begin[:dof] + reach * np.random.default_rng(0).uniform(-1.0, 1.0, (len(reach), dof))
@@ -272,9 +283,7 @@ def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int) -> Eli
                               np.empty((len(q), tree.dof, dof)), status, np.empty(n + 1))
     size = np.abs(jacobian) if np.sum(status == CLOSED) > 4 else np.ones_like(jacobian)
     for posture in motion[0, status == CLOSED]:
-        rates = closures.closure_forces(arrays.parent, arrays.pose, arrays.axis, *chain[:7], n, posture)[1]
-        size = np.maximum(size, np.abs(rates))
-    owner = np.repeat(np.arange(len(chain.kinds)), [closures.EQUATIONS[kind] for kind in chain.kinds])
+        size = np.maximum(size, np.abs(_closure_state(tree, chain, n, posture)[1]))
     supports = np.column_stack([tree.supports, np.zeros(tree.dof, dtype=bool)])  # the base is last
     contributions = []
     for e, equation in enumerate(chain.chosen):
@@ -288,25 +297,39 @@ def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int) -> Eli
     return planned(pattern, jacobian[chain.chosen], contributions, dof)
 
 
-def _linearised(tree: Robot, z: Array, fixed: tuple[Any, ...]) -> tuple[Array, Array]:
-    """Return the values (m,) of all closure equations at coordinates z, and their derivatives (m, coordinates)."""
+def _closure_state(tree: Robot, fixed: tuple[Any, ...], coordinates: int, q: Array) -> tuple[Array, ...]:
+    """Return the result of `closures.closure_state` at joint positions q (joints of the tree,).
+
+    fixed: the fields of `Closures` up to `offset`; coordinates: number of coordinates.
+    """
     arrays = robot_tree(tree)
-    return closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, z)
+    return closures.closure_state(arrays.parent, arrays.pose, arrays.axis, *fixed[:6], coordinates, q)
+
+
+def linearised(tree: Robot, z: Array, fixed: tuple[Any, ...]) -> tuple[Array, Array]:
+    """Return the values (m,) of all closure equations at coordinates z, and their derivatives (m, coordinates).
+
+    fixed: the fields of `Closures` up to `offset`.
+    """
+    source, ratio, offset = fixed[4:7]
+    phi, jacobian, _, _ = _closure_state(tree, fixed, len(z), offset + np.where(source >= 0, ratio * z[source], 0.0))
+    return phi, jacobian
 
 
 def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array, fixed: tuple[Any, ...]) -> Array:
-    """Return coordinates near z in which the loops are closed; the independent joints stay unchanged if possible."""
+    """Return coordinates near z at which the loops are closed; positions of independent joints change only if
+    needed."""
     for free in (slice(dof, None), slice(None)):
         trial = z.copy()
         for _ in range(100):
-            phi, jacobian = _linearised(tree, trial, fixed)
+            phi, jacobian = linearised(tree, trial, fixed)
             if not np.isfinite(jacobian).all():
                 break  # the numbers overflow; the loop stays open
             step = np.linalg.lstsq(jacobian[:, free], phi, rcond=1e-9)[0]
             trial[free] -= step / max(1.0, 4.0 * np.abs(step).max(initial=0.0))
             if np.abs(step).max(initial=0.0) < 1e-13:
                 break
-        phi, _ = _linearised(tree, trial, fixed)
+        phi, _ = linearised(tree, trial, fixed)
         if np.abs(phi).max() < _CLOSED_TO:
             return trial
     worst = int(np.argmax(np.nan_to_num(np.abs(phi), nan=np.inf)))
@@ -317,7 +340,10 @@ def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array,
 
 
 def _independent_rows(robot: Robot, jacobian: Array, dof: int) -> Ints:
-    """Return the indices of equations that determine the dependent joints, one per dependent joint."""
+    """Return the indices of equations that determine the dependent joints, as many as there are such joints.
+
+    jacobian (m, coordinates): derivatives of all equations in the initial posture.
+    """
     from scipy.linalg import qr
 
     from dynid.dynamics.loop_faults import holding_loop, loose_loop

@@ -177,8 +177,10 @@ def place_rows(source, first, step, places, start, count, out, lo, m):
 
 @njit(**OPTIONS)
 def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out, start, stop):
-    """Compute selected entries of the regressor, each contiguous over the samples: out (rows, samples). place (n, 10
-    n): row of `out` for the entry of joint j and parameter c, -1 for none."""
+    """Compute selected entries of the regressor, each contiguous over the samples: out (rows, samples).
+
+    place (n, 10 n): row of `out` for the entry of each joint and parameter, -1 for none.
+    """
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)
     ten, columns = np.empty(TEN * TILE), np.zeros((COLUMNS + 1) * TILE)  # the last row remains zero

@@ -29,8 +29,7 @@ def body_places(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Arr
 def forward_kinematics(robot: Robot, q: ArrayLike, *, threads: int | None = None) -> Array:
     """Return the pose of every body in the base frame (samples, bodies, 4, 4); dependent bodies are last."""
     single, (q,), root = rooted(robot, q=q)
-    followers = robot.followers
-    case = MotionCase(robot, robot.dof if followers is None else followers.tree.dof, (q,), threads)
+    case = MotionCase(robot, robot.tree.dof, (q,), threads)
     rows, _ = body_places(case.robot, case.motion[0], threads)
     poses = np.zeros((*rows.shape[:2], 4, 4))
     poses[:, :, :3], poses[:, :, 3, 3] = rows if case.places is None else rows[:, case.places], 1.0
@@ -49,8 +48,8 @@ def frame_pose(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = 
 
 
 def jacobian(robot: Robot, frame: str, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Return the Jacobian (samples, 6, joints) of a frame in axes of the base. The first three rows are the velocity of
-    the frame's origin, the last three its angular velocity."""
+    """Return the Jacobian (samples, 6, joints) of a frame in axes of the base. The first three rows give the velocity
+    of the frame's origin, the last three rows its angular velocity."""
     single = np.ndim(q) == 1
     (_, found), = frame_jacobians(robot, (frame,), q, threads=threads)
     return found[0] if single else found
@@ -60,13 +59,12 @@ def frame_jacobians(robot: Robot, frames: Sequence[str], q: ArrayLike, *, thread
                     ) -> list[tuple[Array, Array]]:
     """Return pose (samples, 4, 4) and Jacobian (samples, 6, joints) of several frames, with one pass over the tree."""
     _, (q,), root = rooted(robot, q=q)
-    followers = robot.followers
-    case = MotionCase(robot, robot.dof if followers is None else followers.tree.dof, (q,), threads)
+    case = MotionCase(robot, robot.tree.dof, (q,), threads)
     tree = case.robot
     poses, axes = body_places(tree, case.motion[0], threads)
     found = []
     for place in map(robot.frame, frames):
-        body = place.body if followers is None else followers.place(place.body)
+        body = place.body if robot.followers is None else robot.followers.place(place.body)
         out, pose = np.zeros((len(q), 6, tree.dof)), np.broadcast_to(place.pose, (len(q), 4, 4)).copy()
         if body != BASE:
             pose[:, :3] = poses[:, body] @ place.pose
@@ -88,7 +86,7 @@ def frame_jacobians(robot: Robot, frames: Sequence[str], q: ArrayLike, *, thread
 def wrench_torques(robot: Robot, wrenches: Sequence[Wrench], q: ArrayLike, t: ArrayLike | None = None, *,
                    threads: int | None = None) -> Array:
     """Return the joint torques (samples, joints) of external wrenches, the sum of J' F (Ardiani, eq. 1.18). t
-    (samples,): times, s, for wrenches that depend on them."""
+    (samples,): times, s, for wrenches that depend on time."""
     single, (q,) = check_motion(robot, q=q)
     times = None if t is None else np.atleast_1d(np.asarray(t, dtype=float))
     if times is not None and times.shape != (len(q),):
@@ -115,7 +113,7 @@ class Wrench:
     Attributes:
         frame: name of the frame.
         values: six constant numbers, an array (times, 6), or a function of time, s.
-        times: times of the array, s, between which it is interpolated linearly; outside them the wrench is zero.
+        times: times of the array, s, between which it is interpolated linearly; before and after, the wrench is zero.
         axes: name of the frame in whose axes the values are given. Default: the base.
     """
 
@@ -146,13 +144,13 @@ class Wrench:
 
     def _checked(self, values: object, shape: tuple[int, ...]) -> Array:
         try:
-            found = np.asarray(values, dtype=float)
+            numbers = np.asarray(values, dtype=float)
         except (TypeError, ValueError):
-            found = np.zeros(0)
-        if found.shape != shape or not np.isfinite(found).all():
+            numbers = np.zeros(0)
+        if numbers.shape != shape or not np.isfinite(numbers).all():
             raise ModelError(f"the wrench on frame '{self.frame}' must be finite numbers of shape {shape}, a force and "
-                             f"a moment, got shape {found.shape}", code="wrong-wrench")
-        return found
+                             f"a moment, got shape {numbers.shape}", code="wrong-wrench")
+        return numbers
 
 
 def series(wrenches: Sequence[Wrench], t: Array) -> Array:
@@ -161,8 +159,8 @@ def series(wrenches: Sequence[Wrench], t: Array) -> Array:
 
 
 def places(robot: Robot, wrenches: Sequence[Wrench]) -> Array:
-    """Return rows (wrenches, 14) for `state.add_wrenches`: index of the body and point on it, index of the body of the
-    axes and their rotation. Indices are those of the whole tree."""
+    """Return rows (wrenches, 14) for `state.add_wrenches`: index of the body and point of application on it, index of
+    the body whose axes are used and their rotation. Indices are those of the whole tree."""
     def numbered(body: int) -> int:
         return body if robot.followers is None else robot.followers.place(body)
 

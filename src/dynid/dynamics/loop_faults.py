@@ -1,15 +1,15 @@
-"""Find the kinematic loop that cannot be closed and the joints that block it, for error messages."""
+"""Search for the kinematic loop that cannot be closed and for the joints that block it, for error messages."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from dynid.arrays import Array, Bools
-from dynid.dynamics import closures, loop_kernels
-from dynid.dynamics.following import closed_chain, owners
+from dynid.arrays import Array
+from dynid.dynamics import loop_kernels
+from dynid.dynamics.following import closed_chain, linearised, owners
 from dynid.dynamics.loop_kernels import CLOSED, OPEN, SINGULAR
 from dynid.dynamics.tree import robot_tree
-from dynid.robot import BASE, Robot
+from dynid.robot import Robot
 from dynid.robot.followers import DependentJoints
 from dynid.robot.loops import Closure
 
@@ -21,16 +21,18 @@ _CLEARLY_OPEN_RATIO = 2.0  # ratio to the residual of the next loop
 
 
 def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
-    """Return the message on a loop that cannot be closed, with its joints and their positions. q (dof,): positions of
-    the independent joints. where: sample or time as text."""
+    """Return the message for a loop that cannot be closed, with its joints and their positions.
+
+    status: status of the solution. where: sample or time as text. q (dof,): positions of the independent joints.
+    """
     followers = robot.followers
     assert followers is not None and followers.loops is not None
     k, joints = fault(robot, followers, status, np.asarray(q, dtype=float))
     at = ", ".join(f"{name} {value:.4g}" for name, value in zip(robot.joint_names, q, strict=True))
-    who = ", ".join(joints)
-    how = {OPEN: f"cannot be closed: {who} cannot reach a solution",
-           SINGULAR: f"loses rank: the position of {who} is not determined"}.get(
-        status, f"passes a singularity where two branches meet: the motion of {who} is ambiguous")
+    names = ", ".join(joints)
+    how = {OPEN: f"cannot be closed: {names} cannot reach a solution",
+           SINGULAR: f"loses rank: the position of {names} is not determined"}.get(
+        status, f"passes a singularity where two branches meet: the motion of {names} is ambiguous")
     return f"loop '{followers.loops.closures[k].name}' of robot '{robot.name}' {how} {where}, at {at}"
 
 
@@ -39,26 +41,24 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
 
     The last closed posture on the path from the initial posture to q is usually singular: the derivatives of the
     closures by the dependent joints lose rank, and the singular direction shows the closure and the joints. Otherwise
-    a redundant closure is open: the one with the largest least-squares residual.
+    a redundant closure is open: the closure with the largest least-squares residual.
     """
     loops, n = followers.loops, robot.dof
     assert loops is not None
-    chain, arrays = closed_chain(robot).closures, robot_tree(followers.tree)
-    fixed = chain[:7]
-    z = _last_closed(robot, followers, q)
+    chain, z = closed_chain(robot).closures, _last_closed(robot, followers, q)
     owner = owners(loops.closures)
     if status == OPEN:
         trial = z.copy()
         trial[:n] = q
         for _ in range(MAX_CLOSURE_STEPS):
-            phi, jacobian = closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, trial)
+            phi, jacobian = linearised(followers.tree, trial, chain[:7])
             step = np.linalg.lstsq(jacobian[:, n:], phi, rcond=1e-9)[0]
             trial[n:] -= step / max(1.0, 4.0 * np.abs(step).max(initial=0.0))
         left = np.array([np.abs(phi[owner == k]).max() for k in range(len(loops.closures))])
         worst, second = int(np.argmax(left)), float(np.sort(left)[-2]) if len(left) > 1 else 0.0
         if left[worst] > _OPEN_RESIDUAL and left[worst] > _CLEARLY_OPEN_RATIO * second:
             return worst, _followers_in(followers, loops.closures[worst])
-    _, jacobian = closures.linearised(arrays.parent, arrays.pose, arrays.axis, *fixed, z)
+    _, jacobian = linearised(followers.tree, z, chain[:7])
     left_side, values, right_side = np.linalg.svd(jacobian[chain.chosen][:, n:])
     lost = values <= max(values[-1] * 1.001, _SINGULAR_RATIO * 1e-3 * values[0])
     held, moved = np.abs(left_side[:, lost]).max(axis=1), np.abs(right_side[lost]).max(axis=0)
@@ -70,18 +70,9 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
     return k, names or inside
 
 
-def of_loop(followers: DependentJoints, closure: Closure) -> Bools:
-    """Return the mask (joints of the tree,) of the joints in the loop of a closure."""
-    tree = followers.tree
-    first, second = (np.zeros(tree.dof, dtype=bool) if end.body == BASE else tree.supports[:, end.body]
-                     for end in (closure.first, closure.second))
-    return np.asarray(first != second)
-
-
 def _followers_in(followers: DependentJoints, closure: Closure) -> tuple[str, ...]:
-    """Return the dependent joints of a closure's loop, or all of its joints if none is dependent."""
-    is_in_loop = of_loop(followers, closure)
-    inside = [name for name, yes in zip(followers.tree.joint_names, is_in_loop, strict=True) if yes]
+    """Return the names of the dependent joints in a closure's loop, or of all its joints if none is dependent."""
+    inside = [followers.tree.joint_names[j] for j in np.flatnonzero(closure.joints(followers.tree))]
     return tuple(name for name in inside if name in followers.following) or tuple(inside)
 
 
@@ -109,13 +100,15 @@ def loose_loop(followers: DependentJoints, names: tuple[str, ...]) -> str:
     """Return the name of the loop that contains most of the named joints."""
     assert followers.loops is not None
     places = [followers.tree.joint_index(name) for name in names]
-    through = [int(np.sum(of_loop(followers, one)[places])) for one in followers.loops.closures]
+    through = [int(np.sum(closure.joints(followers.tree)[places])) for closure in followers.loops.closures]
     return followers.loops.closures[int(np.argmax(through))].name
 
 
 def holding_loop(followers: DependentJoints, jacobian: Array, dof: int, rank: float) -> str:
-    """Return the name of the first loop whose equations constrain the independent joints; rank: relative tolerance of
-    singular values."""
+    """Return the name of the first loop whose equations constrain the independent joints.
+
+    jacobian (m, coordinates): derivatives of all equations; rank: relative tolerance of singular values.
+    """
     assert followers.loops is not None
     owner = owners(followers.loops.closures)
 

@@ -43,8 +43,8 @@ _MIN_PIVOT_RATIO = 1e-9  # smallest ratio of pivots
 
 @njit(**INNER_BORROWING)
 def factor(matrix, order):
-    """Compute the LU factors of a matrix in place, with row order `order` and inverse pivots; return its determinant.
-    """
+    """Compute the LU factors of a matrix in place, with row order `order` and inverse pivots; return the
+    determinant."""
     n, determinant, largest = len(matrix), 1.0, 0.0
     for i in range(n):
         order[i] = i
@@ -166,8 +166,8 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
 @njit(**ALLOCATING)
 def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen, begin, branch, q,
                  dq, ddq, samples, motion, rates, status, reached):
-    """Compute the motion (3, samples, joints of the tree) of all joints from q, dq, ddq (samples, n) of the independent
-    ones.
+    """Compute the motion (3, samples, joints of the tree) of all joints from positions, velocities and accelerations q,
+    dq, ddq (samples, n) of the independent joints.
 
     rates (samples, joints of the tree, n): derivatives by the n independent coordinates; status (samples,). samples:
     indices to solve, in this order. begin (coordinates,): a closed posture; branch: its determinant. Each sample starts
@@ -248,8 +248,8 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
 @njit(**INNER_BORROWING)
 def write_motion(parent, kinds, chosen, source, ratio, n, q, slope, dq, ddq, S, V, A, wrenches, ends, lengths, bodies,
                  square, order, right, step, motion, rates):
-    """Compute positions, velocities and accelerations (3, joints) of all joints, and their derivatives (joints, n), of
-    one sample."""
+    """Compute positions, velocities and accelerations `motion` (3, joints) of all joints of the tree for one sample,
+    and the derivatives `rates` (joints, n) of the positions by the independent coordinates."""
     joints, dependent = len(parent), len(chosen)
     for j in range(joints):
         velocity, z = 0.0, source[j]

@@ -47,12 +47,13 @@ class OwnPositions(NamedTuple):
 @njit(**ALLOCATING)
 def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven: Ints, given: Array, state: Array,
                          q: Array, rates: Array, moving: Array, misfit: Array, status: Ints) -> None:
-    """Compute q (samples, n) whose positions of the measured joints fit `given` (samples, k) in least squares.
+    """Compute the positions q (samples, n) of the independent joints, such that positions of the measured joints fit
+    `given` (samples, k) in the least-squares sense, by the Gauss-Newton method.
 
-    rates (samples, k, n), moving (samples, driven, n): derivatives of measured and driven joints. misfit (samples, k)
-    and status (samples,) are computed too. state (coordinates + 1,): coordinates and determinant of a closed posture at
-    which the first sample starts; at the end those of the last sample. Each sample starts from the previous one
-    (Gauss-Newton).
+    rates (samples, k, n), moving (samples, driven, n): derivatives of measured and driven joints by the independent
+    joints. misfit (samples, k) and status (samples,) are computed too. state (coordinates + 1,): coordinates and
+    determinant of a closed posture, at which the search for the first sample starts; at the end those of the last
+    sample. The search for each further sample starts at the previous sample.
     """
     n, k, joints = q.shape[1], len(measured), len(tree.parent)
     own, still, one = np.zeros((1, n)), np.zeros((1, n)), np.zeros(1, np.int64)
@@ -108,15 +109,14 @@ def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven:
 
 
 def own_positions(robot: Robot, measured: Array, begin: Array | None = None) -> OwnPositions:
-    """Return the positions of the independent joints from measured positions (samples, k) of the joints
+    """Return the positions of the independent joints from positions `measured` (samples, k) of the joints
     `Robot.measured`.
 
-    begin: `last` of the previous samples; by default the search starts from the initial posture, which selects the
-    branch. An error is raised for positions that no closed posture has, and where the measured joints hardly depend on
-    the independent ones.
+    begin: field `last` of the result for the previous samples. By default the search starts from the initial posture,
+    which selects the branch. An error is raised for positions that no closed posture has, and for postures in which the
+    measured joints hardly depend on the independent joints.
     """
-    followers = robot.followers
-    tree = robot if followers is None else followers.tree
+    followers, tree = robot.followers, robot.tree
     where, torques = (np.array([tree.joint_index(name) for name in names], dtype=np.int64)
                       for names in (robot.measured or robot.joint_names, robot.driven or robot.joint_names))
     given = np.ascontiguousarray(measured, dtype=float)
@@ -142,22 +142,22 @@ def _refuse_blind(robot: Robot, where: Ints) -> None:
         unseen = [name for name, share in zip(robot.joint_names, np.abs(directions[-1]), strict=True) if share > 0.1]
         raise NotPossibleError(f"the measured joints {', '.join(robot.measured)} of robot '{robot.name}' do not "
                                f"determine {', '.join(unseen)}, which can move in the initial posture without them",
-                               "measure one more joint, or another one")
+                               "measure one more joint, or other joints")
 
 
 def _by_mimics(robot: Robot, given: Array, where: Ints, torques: Ints) -> OwnPositions:
-    """Return the positions q of the independent joints if the measured ones are mimic joints: q_measured = coupling q +
-    offset."""
+    """Return the positions q of the independent joints if the measured joints are mimic joints, with positions
+    q_measured = coupling q + offset."""
     followers, n = robot.followers, robot.dof
-    whole, offset = (np.eye(n), np.zeros(n)) if followers is None else (followers.coupling, followers.offset)
-    coupling, off = whole[where], given - offset[where]
+    of_tree, offset = (np.eye(n), np.zeros(n)) if followers is None else (followers.coupling, followers.offset)
+    coupling, off = of_tree[where], given - offset[where]
     q = off @ np.linalg.pinv(coupling).T
-    rates, moving = (np.broadcast_to(one, (len(given), *one.shape)) for one in (coupling, whole[torques]))
+    rates, moving = (np.broadcast_to(rows, (len(given), *rows.shape)) for rows in (coupling, of_tree[torques]))
     return OwnPositions(np.ascontiguousarray(q), rates, moving, off - q @ coupling.T, np.zeros(0))
 
 
 def _refuse(robot: Robot, followers: DependentJoints, given: Array, q: Array, rates: Array, status: Ints) -> None:
-    """Raise an error for the first sample without a solution or with an ambiguous one."""
+    """Raise an error for the first sample that has no solution, or for a sample with an ambiguous solution."""
     assert followers.loops is not None
     measured = ", ".join(robot.measured or robot.joint_names)
     wrong = np.flatnonzero(status != CLOSED)

@@ -14,8 +14,8 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.dynamics.bodies import axis_in_body
-from dynid.dynamics.compiled import INNER, OPTIONS
-from dynid.dynamics.kernels import base_rows, move
+from dynid.dynamics.compiled import INLINED, INNER, OPTIONS
+from dynid.dynamics.kernels import base_rows, move, place_rows
 from dynid.dynamics.tiles import AXIS, BODY, JOINT, TEN, TILE
 from dynid.dynamics.tree import robot_tree
 from dynid.dynamics.vectors import add_cross, cross, dot, matrix, put, times, turned_back, vector
@@ -41,6 +41,13 @@ def rate_tile(twist, axis, out, m):
         put(out, 3 * TILE + t, TILE, add_cross(cross(w, v), u, s))
 
 
+@njit(**INLINED)
+def put_product(rows, t, a, b):
+    """Store the derivatives of a' I b by the six entries XX XY XZ YY YZ ZZ of a symmetric matrix I (6 rows)."""
+    put(rows, t, TILE, (a[0] * b[0], a[0] * b[1] + a[1] * b[0], a[0] * b[2] + a[2] * b[0]))
+    put(rows, 3 * TILE + t, TILE, (a[1] * b[1], a[1] * b[2] + a[2] * b[1], a[2] * b[2]))
+
+
 @njit(**INNER)
 def momentum_ten_tile(axis, rate, here, lift, mine, rest, m):
     """Compute the contribution of each inertial parameter of a body to a joint's momentum and to its other torques.
@@ -55,20 +62,10 @@ def momentum_ten_tile(axis, rate, here, lift, mine, rest, m):
         s, v = axis_in_body(R, P, vector(axis, t, TILE), vector(axis, 3 * TILE + t, TILE))
         p, r = axis_in_body(R, P, vector(rate, t, TILE), vector(rate, 3 * TILE + t, TILE))
         e, a, b = vector(here, 15 * TILE + t, TILE), vector(here, 18 * TILE + t, TILE), turned_back(R, lift)
-        mine[t] = s[0] * e[0]
-        mine[TILE + t] = s[0] * e[1] + s[1] * e[0]
-        mine[2 * TILE + t] = s[0] * e[2] + s[2] * e[0]
-        mine[3 * TILE + t] = s[1] * e[1]
-        mine[4 * TILE + t] = s[1] * e[2] + s[2] * e[1]
-        mine[5 * TILE + t] = s[2] * e[2]
+        put_product(mine, t, s, e)
         put(mine, 6 * TILE + t, TILE, add_cross(cross(v, e), a, s))
         mine[9 * TILE + t] = dot(a, v)
-        rest[t] = -p[0] * e[0]
-        rest[TILE + t] = -p[0] * e[1] - p[1] * e[0]
-        rest[2 * TILE + t] = -p[0] * e[2] - p[2] * e[0]
-        rest[3 * TILE + t] = -p[1] * e[1]
-        rest[4 * TILE + t] = -p[1] * e[2] - p[2] * e[1]
-        rest[5 * TILE + t] = -p[2] * e[2]
+        put_product(rest, t, times(-1.0, p), e)
         put(rest, 6 * TILE + t, TILE, add_cross(add_cross(cross(b, s), e, r), p, a))
         rest[9 * TILE + t] = dot(b, v) - dot(a, r)
 
@@ -95,13 +92,8 @@ def momentum_columns_kernel(parent, pose, axis, gravity, q, dq, changing, place,
             j = i
             while j >= 0:
                 momentum_ten_tile(axes[j], rates[j], bodies[i], lift, mine, rest, m)
-                for k in range(10):
-                    to = place[j, 10 * i + k]
-                    if to >= 0:
-                        for t in range(m):
-                            momentum[to, lo + t] = mine[k * TILE + t]
-                        for t in range(m):
-                            force[to, lo + t] = rest[k * TILE + t]
+                place_rows(mine, 0, 1, place[j], 10 * i, 10, momentum, lo, m)
+                place_rows(rest, 0, 1, place[j], 10 * i, 10, force, lo, m)
                 j = parent[j]
 
 

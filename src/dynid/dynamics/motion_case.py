@@ -17,7 +17,7 @@ from dynid.robot import Robot
 
 
 def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]:
-    """Check named inputs; return whether they are one sample, and finite contiguous arrays (samples, joints)."""
+    """Check signals given by name; return whether they are one sample, and contiguous arrays (samples, joints)."""
     arrays: list[Array] = []
     single = False
     for name, signal in signals.items():
@@ -46,7 +46,10 @@ def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]
 
 
 def rooted(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array], RootPose | None]:
-    """Check inputs by `check_motion`, convert a free base to the axes of the root, and return its pose or None."""
+    """Check signals by `check_motion`, and convert configurations of a free base to the axes of the root.
+
+    The result is whether the signals are one sample, the signals (samples, joints), and the pose of the root or None.
+    """
     single, arrays = check_motion(robot, **signals)
     if not is_configuration(robot, arrays[0]):
         return single, arrays, None
@@ -68,14 +71,13 @@ def regressor_motion(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) 
 
 
 def body_inertias(robot: Robot, inertias: ArrayLike | None) -> Array:
-    """Return ten inertial parameters per body (bodies, 10): the given ones, or by default the robot's nominal ones."""
+    """Return checked inertial parameters (bodies, 10), given as an array or flat; default: those of the robot."""
     given = np.ascontiguousarray(_nominal_inertias(robot) if inertias is None else inertias, dtype=float)
     followers = robot.followers
     if given.size != 10 * robot.dof and (followers is None or given.size != 10 * followers.tree.dof):
         more = f" and {len(followers.bodies)} dependent bodies" if followers is not None else ""
         raise ModelError(f"robot '{robot.name}' has {robot.dof} bodies{more} with ten inertial parameters each, got "
-                         f"{given.size} numbers",
-                         code="wrong-inertia-count")
+                         f"{given.size} numbers", code="wrong-inertia-count")
     if not np.isfinite(given).all():
         raise ModelError(f"the inertial parameters of robot '{robot.name}' are not all finite")
     return given.reshape(-1, 10)
@@ -90,11 +92,11 @@ def _nominal_inertias(robot: Robot) -> Array:
 
 
 class MotionCase:
-    """The kinematic tree for a computation and its motion.
+    """The kinematic tree with which dynamics are computed, and the motion of its joints.
 
-    The tree has the independent joints, or all joints if parameters of dependent bodies are given or if dependent
-    joints carry independent ones. bodies: number of bodies with parameters. `torques` and `matrices` convert results of
-    the tree to the independent joints.
+    The tree consists of the independent joints. It consists of all joints if parameters of dependent bodies are given,
+    or if dependent joints carry independent joints. bodies: number of bodies with parameters. The methods `torques` and
+    `matrices` convert results of the tree to the independent joints.
     """
 
     def __init__(self, robot: Robot, bodies: int, motion: Sequence[Array], threads: int | None = None) -> None:

@@ -1,8 +1,8 @@
 """Dynamics of a robot over batches of samples.
 
 q, dq, ddq, tau are (samples, joints) arrays, or (joints,) for one sample, and results then have no sample axis either.
-`inertias` are the ten inertial parameters of every body (joints, 10) or flat; None means the robot's nominal ones.
-Those of dependent bodies, on mimic joints and in closed loops, are at the end; if they are omitted, these bodies have
+`inertias` are the ten inertial parameters of every body (joints, 10) or flat; None means those of the robot file.
+Parameters of dependent bodies, on mimic joints and in closed loops, are at the end; without them, dependent bodies have
 no mass. Order of arguments: robot, then inertias or frame, then q, dq, ddq or tau. Units are SI; torques of prismatic
 joints are forces. `threads` is the number of threads (default: all cores).
 
@@ -71,8 +71,8 @@ def regressor_blocks(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, 
                      samples: int = TILE) -> Iterator[Array]:
     """Yield the regressor of a long motion in blocks of samples, in memory that stays in the processor's cache.
 
-    The whole regressor of a walking robot takes up to 100 kB per sample. Each block is overwritten by the next one, so
-    the caller must copy it to keep it. Only entries that are not zero in every posture are computed.
+    The whole regressor of a walking robot takes up to 100 kB per sample. Each block is overwritten by the next block,
+    so the caller must copy a block to keep it. Only entries that are not zero in every posture are computed.
 
     Args:
         robot: the robot, with a fixed or a free base.
@@ -127,8 +127,8 @@ def _regressor_of_one(robot: Robot, *motion: ArrayLike) -> Array | None:
 
 
 def regressor_of_checked(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array | None:
-    """Return the regressor of a single sample of contiguous arrays (joints,); None if a number is not finite, if the
-    robot has more joints than SIMD lanes, or if dependent joints carry independent ones."""
+    """Return the regressor of a single sample, contiguous arrays (joints,). None is returned if a number is not finite,
+    if the robot has a free base or too many joints, or if dependent joints carry independent joints."""
     n = len(robot.joints)
     if robot.has_free_base or (robot.followers is not None and robot.followers.carrying):
         return None
@@ -154,7 +154,7 @@ def inverse_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
                      wrenches: Sequence[Wrench] = (), t: ArrayLike | None = None,
                      threads: int | None = None) -> Array:
     """Return the torques (samples, joints) for accelerations ddq under external wrenches (Ardiani, eq. 1.11). t
-    (samples,): times, s, for wrenches that depend on them."""
+    (samples,): times, s, for wrenches that depend on time."""
     at = np.atleast_2d(np.asarray(q, dtype=float)) if wrenches else None
     single, (q, dq, ddq), _ = rooted(robot, q=q, dq=dq, ddq=ddq)
     found = _torques(robot, body_inertias(robot, inertias), (q, dq, ddq), False, threads)
@@ -200,7 +200,7 @@ def link_wrenches(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: Ar
     """Return the force and moment through each joint (samples, joints, 6), N and N m (Simionato, eq. 2.32).
 
     Moments are about the joint's origin, in the joint's frame after its motion. The z moment of a revolute joint, or
-    the z force of a prismatic one, is its torque. Dependent bodies are last. Redundant closures carry no force.
+    the z force of a prismatic joint, is its torque. Dependent bodies are last. Redundant closures carry no force.
     """
     single, (q, dq, ddq), _ = rooted(robot, q=q, dq=dq, ddq=ddq)
     ten = body_inertias(robot, inertias)
@@ -254,16 +254,15 @@ def forward_dynamics(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq:
     if robot.followers is not None and (len(ten) > n or robot.followers.carrying):
         bias = _torques(robot, ten, (q, dq, np.zeros_like(q)), False, threads)
         out = solve_motion(inertia_matrix(robot, ten, q, threads=threads) + extra, tau - bias)
-        out = out if pose is None else world_acceleration(robot, pose, dq, out)
-        return out[0] if single else out
-    tree = robot_tree(robot)
-    bad = over_samples(lambda a, b: kernels.forward_dynamics_kernel(*tree, ten, extra, q, dq, tau, out, a, b),
-                       len(q), threads)
-    for sample in bad:
-        if isinstance(sample, int) and sample >= 0:
-            raise NotPossibleError(f"the inertia matrix of robot '{robot.name}' is singular in sample {sample}, so "
-                                   "its motion cannot be computed; give rotor inertias, or other link inertias",
-                                   code="inertia-singular")
+    else:
+        tree = robot_tree(robot)
+        bad = over_samples(lambda a, b: kernels.forward_dynamics_kernel(*tree, ten, extra, q, dq, tau, out, a, b),
+                           len(q), threads)
+        for sample in bad:
+            if isinstance(sample, int) and sample >= 0:
+                raise NotPossibleError(f"the inertia matrix of robot '{robot.name}' is singular in sample {sample}, so "
+                                       "its motion cannot be computed; give rotor inertias, or other link inertias",
+                                       code="inertia-singular")
     out = out if pose is None else world_acceleration(robot, pose, dq, out)
     return out[0] if single else out
 
@@ -310,8 +309,8 @@ def total_momentum(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: A
     """Return the momentum of a robot with a free base (samples, 6): linear, kg m/s, and angular about the centre of
     mass. Components are along the axes of the base. Without external forces the angular momentum is constant."""
     if not robot.has_free_base:
-        raise ModelError(f"robot '{robot.name}' has a fixed base, so its total momentum is not "
-                         f"defined", code="fixed-base")
+        raise ModelError(f"robot '{robot.name}' has a fixed base, so its total momentum is not defined",
+                         code="fixed-base")
     single, (q, dq), pose = rooted(robot, q=q, dq=dq)
     inertia = inertia_matrix(robot, inertias, q, threads=threads)
     mass, first = mass_moments(inertia)

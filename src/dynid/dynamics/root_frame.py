@@ -21,6 +21,8 @@ from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
+from dynid.robot.pose import quaternions as quaternions
+from dynid.robot.pose import rotation_matrices
 
 _NORM_TOLERANCE = 1e-3  # largest difference of a quaternion's norm from one; rounded logs reach 1e-4
 
@@ -38,7 +40,7 @@ def is_configuration(robot: Robot, q: Array) -> bool:
 
 
 def quaternion_norms(given: Array, named: str = "the quaternion of the base") -> Array:
-    """Return the norms (samples,) of quaternions (samples, 4); raise an error if one differs from 1."""
+    """Return the norms (samples,) of quaternions (samples, 4); raise an error if a norm differs from 1."""
     norms = np.sqrt(np.einsum("si,si->s", given, given))
     if not np.all(np.abs(norms - 1.0) <= _NORM_TOLERANCE):
         row = int(np.argmax(np.abs(norms - 1.0)))
@@ -50,30 +52,7 @@ def quaternion_norms(given: Array, named: str = "the quaternion of the base") ->
 def rotations(quaternions: ArrayLike, named: str = "the quaternion of the base") -> Array:
     """Return rotation matrices (samples, 3, 3) of unit quaternions (samples, 4) in the order x, y, z, w."""
     given = np.asarray(quaternions, dtype=float)
-    x, y, z, w = (given / quaternion_norms(given, named)[:, None]).T
-    return np.stack([1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w),
-                     2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w),
-                     2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)], axis=1).reshape(-1, 3, 3)
-
-
-def quaternions(rotation: ArrayLike) -> Array:
-    """Return continuous unit quaternions x, y, z, w (samples, 4) of rotation matrices (samples, 3, 3)."""
-    R = np.asarray(rotation, dtype=float)
-    xx, yy, zz = R[:, 0, 0], R[:, 1, 1], R[:, 2, 2]
-    squares = np.stack([1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz, 1 + xx + yy + zz], axis=1)
-    # Rows of 4 q q'; the one with the largest diagonal entry is normalised, which avoids division by a small number.
-    outer = np.empty((len(R), 4, 4))
-    outer[:, range(4), range(4)] = squares
-    for i, j, value in ((0, 1, R[:, 0, 1] + R[:, 1, 0]), (0, 2, R[:, 0, 2] + R[:, 2, 0]),
-                        (1, 2, R[:, 1, 2] + R[:, 2, 1]), (0, 3, R[:, 2, 1] - R[:, 1, 2]),
-                        (1, 3, R[:, 0, 2] - R[:, 2, 0]), (2, 3, R[:, 1, 0] - R[:, 0, 1])):
-        outer[:, i, j] = outer[:, j, i] = value
-    found = outer[np.arange(len(R)), squares.argmax(axis=1)]
-    found /= np.linalg.norm(found, axis=1, keepdims=True)
-    if len(found) > 1:
-        flips = np.cumprod(np.where(np.einsum("si,si->s", found[1:], found[:-1]) < 0.0, -1.0, 1.0))
-        found[1:] *= flips[:, None]
-    return found
+    return rotation_matrices(given / quaternion_norms(given, named)[:, None])
 
 
 def root_pose(robot: Robot, q: Array) -> RootPose:
@@ -113,7 +92,7 @@ def root_motion(robot: Robot, q: Array, v: Array | None = None, a: Array | None 
 
 def in_root_axes(robot: Robot, q: ArrayLike, *rates: ArrayLike) -> list[Array]:
     """Return q and the given velocities and accelerations as contiguous arrays, for one sample or several. If q are
-    configurations of a free base, they are converted to the axes of the root."""
+    configurations of a free base, all signals are converted to the axes of the root."""
     given = [np.ascontiguousarray(signal, dtype=float) for signal in (q, *rates)]
     if not robot.has_free_base or given[0].shape[-1:] != (robot.dof + 1,):
         return given

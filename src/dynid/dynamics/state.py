@@ -192,8 +192,10 @@ def _walk(parent: Array, gravity: Array, w: Array, dq: Array) -> None:
 @njit(**INNER_BORROWING)
 def _loads(w: Array) -> None:
     """Compute the ten inertial parameters of each body about the base origin, and the wrench that its motion requires.
-    L, K is the momentum for the velocity V = (w, u), and F, N that for the acceleration as velocity. The wrench is F +
-    w x L and N + w x K + u x L."""
+
+    L, K is the momentum for the velocity V = (w, u), and F, N is the momentum for the acceleration in place of the
+    velocity. The wrench is F + w x L and N + w x K + u x L.
+    """
     for t in range(LANES):
         R, P = _frame(w, _FRAME + t)
         M = w[_TEN + 9 * LANES + t]
@@ -211,8 +213,8 @@ def _loads(w: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def _momenta(w: Array) -> None:
-    """Compute the momentum of all bodies that each joint carries, for motion along its axis, and its bias torque S.N +
-    V.F. The bias torque is stored in the first row of the poses."""
+    """Compute the momentum of all bodies that each joint carries, for unit velocity along the joint's axis, and the
+    bias torque S.N + V.F of the joint, which is stored in the first row of the poses."""
     for t in range(LANES):
         S, V = vector(w, _S + t, LANES), vector(w, _S + 3 * LANES + t, LANES)
         L, K = momentum(symmetric(w, _INERTIA + t, LANES), vector(w, _INERTIA + 6 * LANES + t, LANES),
@@ -225,9 +227,9 @@ def _momenta(w: Array) -> None:
 
 @njit(**BORROWING)
 def solve_state(matrix: Array, inverse: Array, x: Array) -> bool:
-    """Solve matrix y = x in place (y replaces x) by the L D L' factors of the lower triangle; return False if it is
-    singular. inverse (n,): work space for 1 / D. Cholesky is not used, because the published inertias of some robots
-    are not physically consistent, although their equations have a solution."""
+    """Solve matrix y = x in place (y replaces x) by the L D L' factors of the lower triangle; return False for a
+    singular matrix. inverse (n,): work space for 1 / D. Cholesky is not used, because the published inertias of some
+    robots are not physically consistent, although their equations have a solution."""
     n = len(inverse)
     largest = 0.0
     for i in range(n):

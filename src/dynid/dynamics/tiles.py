@@ -35,6 +35,7 @@ from dynid.dynamics.vectors import (
     dot,
     matrix,
     put,
+    put_matrix,
     symmetric,
     times,
     turned,
@@ -120,9 +121,7 @@ def body_tile(pose, axis, joint, up, here, m):
         R, P = placed(matrix(up, t, TILE), vector(up, 9 * TILE + t, TILE), r, p)
         A = acceleration_at(p, W, E, vector(up, 18 * TILE + t, TILE))
         u = turned_back(r, W)
-        put(here, t, TILE, R[:3])
-        put(here, 3 * TILE + t, TILE, R[3:6])
-        put(here, 6 * TILE + t, TILE, R[6:])
+        put_matrix(here, t, TILE, R)
         put(here, 9 * TILE + t, TILE, P)
         put(here, 12 * TILE + t, TILE, add_times(u, d, s))
         put(here, 15 * TILE + t, TILE, add_times(add_times(turned_back(r, E), dd, s), d, cross(u, s)))

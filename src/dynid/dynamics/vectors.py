@@ -39,6 +39,14 @@ def put(rows: Array, at: int, stride: int, a: Vector) -> None:
 
 
 @njit(**INLINED)
+def put_matrix(rows: Array, at: int, stride: int, a: Matrix) -> None:
+    """Store a matrix in an array, row by row."""
+    put(rows, at, stride, a[:3])
+    put(rows, at + 3 * stride, stride, a[3:6])
+    put(rows, at + 6 * stride, stride, a[6:])
+
+
+@njit(**INLINED)
 def put_more(rows: Array, at: int, stride: int, a: Vector) -> None:
     """Add the vector a to a vector that is stored in an array."""
     rows[np.uintp(at)] += a[0]
@@ -49,6 +57,11 @@ def put_more(rows: Array, at: int, stride: int, a: Vector) -> None:
 @njit(**INLINED)
 def add(a: Vector, b: Vector) -> Vector:
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+@njit(**INLINED)
+def subtract(a: Vector, b: Vector) -> Vector:
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 @njit(**INLINED)

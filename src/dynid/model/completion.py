@@ -106,7 +106,7 @@ def required_robot_model(model: LinearModel, purpose: str) -> Model:
 
     Args:
         model: model to examine.
-        purpose: name of the function that needs it, at the beginning of the error message.
+        purpose: name of the function that needs such a model, at the beginning of the error message.
 
     Raises:
         ModelError: if the model does not consist of a robot and terms.
@@ -119,7 +119,7 @@ def required_robot_model(model: LinearModel, purpose: str) -> Model:
 
 
 def split_regressor(model: LinearModel, q: Array, dq: Array) -> tuple[Array, Array]:
-    """Return the regressor at zero acceleration (samples, dof, parameters), and its changes by unit accelerations of
+    """Return the regressor at zero acceleration (samples, dof, parameters), and its change for a unit acceleration of
     each joint (samples, dof, dof, parameters). The model's regressor is called only once."""
     samples, n = q.shape
     units = np.vstack([np.zeros((1, n)), np.eye(n)])
@@ -146,7 +146,7 @@ def least_inertia(matrices: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Completed:
-    """A custom model, completed by derived methods for those of `CompleteModel` that it lacks."""
+    """A custom model with all methods of `CompleteModel`; methods that the custom model lacks are derived."""
 
     model: LinearModel
 

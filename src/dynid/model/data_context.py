@@ -45,11 +45,11 @@ def depends_on_estimate(term: Term) -> bool:
 def bind(term: Any, context: DataContext) -> Any:
     """Return the term with the fields of `learned_fields` taken from a context.
 
-    A field that is set keeps its value, except for an entry from an estimate, which the next estimate replaces.
+    A field that is set keeps its value. A field that depends on an estimate is replaced by each new estimate.
     """
-    found = {}
+    values = {}
     for name, entry in learned_fields(term).items():
         value = getattr(context, entry)
         if value is not None and (entry in _OF_ESTIMATE or getattr(term, name) is None):
-            found[name] = value
-    return replace(term, **found) if found else term
+            values[name] = value
+    return replace(term, **values) if values else term

@@ -12,7 +12,7 @@ from dynid.arrays import Array
 from dynid.model.elements import Element
 from dynid.model.parameters import Kind, Parameter
 from dynid.model.term import Entries, MotionSegment, TorqueModel
-from dynid.model.terms import chosen, joint_parameter
+from dynid.model.terms import chosen, joint_parameters
 from dynid.robot import Robot
 
 DELAY = Kind("delay")
@@ -22,11 +22,12 @@ _SAMPLES_AT_ONCE = 1000  # samples processed at once, in one thread
 
 @dataclass(frozen=True, eq=False)
 class Delay:
-    """Delay of the torques: D (tau(t - D0) - tau(t)) / D0, for torques logged D seconds after the positions of a row.
+    """Delay D, s, of logged torques after the logged positions: the torque D (tau(t - D0) - tau(t)) / D0.
 
-    tau is the torque that the last estimate (parameters,) predicts along the log, and D0 is its delay. The term is
-    exact when D equals D0; it is -D d(tau)/dt if D0 is less than half a sample. It is zero before the first estimate
-    and for a motion without times. It describes the log, not the robot, so simulations ignore it.
+    tau is the torque that the last estimate (parameters,) predicts along the log, and D0 is the delay of that estimate.
+    The term is exact if D equals D0, and it is -D d(tau)/dt if D0 is less than half a sampling period. The term is zero
+    before the first estimate and for a motion without times. It describes the log and not the robot, so that
+    simulations ignore it.
     """
 
     kind = "delay"
@@ -35,8 +36,7 @@ class Delay:
     estimate: Array | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "D", j, "s", kind=DELAY, bounds=(-LONGEST, LONGEST))
-                     for j in chosen(robot, self.joints))
+        return joint_parameters(robot, self.joints, ("D", "s", DELAY), bounds=(-LONGEST, LONGEST))
 
     def channels(self, robot: Robot) -> int:
         return len(chosen(robot, self.joints))

@@ -21,9 +21,9 @@ class DifferentialDrive:
     """A two-wheeled robot whose centre of mass is off the wheel axis (Ardiani, eq. E.12-E.14).
 
     The torques are those of the right and the left wheel. The coordinates are path length and heading, so dq = (v,
-    omega); with wheels = (radius, track) in m, they are the angles of the right and the left wheel. Methods that
-    simulate a control loop need wheel angles, where each torque drives its own coordinate. The model does not depend on
-    q.
+    omega). If wheels = (radius, track), m, are given, the coordinates are the angles of the right and the left wheel.
+    Methods that simulate a control loop need wheel angles, so that each torque drives its own coordinate. The model
+    does not depend on q.
     """
 
     wheels: tuple[float, float] | None = None
@@ -200,7 +200,7 @@ class MobileBase:
 
 
 def two_columns(name: str, *signals: ArrayLike) -> list[Array]:
-    """Return signals as finite arrays (..., 2) of one shape; `name` is the name of the model in error messages."""
+    """Return signals as finite arrays (..., 2) of equal shape; name: name of the model in error messages."""
     arrays = [np.asarray(signal, dtype=float) for signal in signals]
     if any(a.shape != arrays[0].shape or a.shape[-1:] != (2,) for a in arrays):
         raise ModelError(f"signals of the {name} need two columns, got {', '.join(str(a.shape) for a in arrays)}")

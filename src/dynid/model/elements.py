@@ -1,8 +1,8 @@
-"""Elements: forms in which the torques of a term with given parameters enter a compiled simulation.
+"""Elements: the forms in which torques of terms with given parameter values enter a compiled simulation.
 
-`Bodies`, `Linear`, `Dry`, `Load` and `Bristles` contain numbers. `Curve` contains a function f(q, dq, values), compiled
-to machine code and called by its address. The simulation kernels are thus compiled only once. A table of values would
-be inexact, and a kernel with functions as arguments would be compiled again for every set of terms.
+`Bodies`, `Linear`, `Dry`, `Load` and `Bristles` contain numbers. `Curve` contains a function f(q, dq, values), which is
+compiled to machine code and called by its address, so that the simulation kernels are compiled only once. A table of
+values would be inexact, and a kernel with functions as arguments would be compiled again for every set of terms.
 """
 
 from __future__ import annotations

@@ -108,18 +108,18 @@ class FlexibleModel:
 
     @cached_property
     def motor_parameters(self) -> tuple[Parameter, ...]:
-        """Return the rotor inertia Jm and friction parameters of the motors, in the order of `motors`."""
+        """Rotor inertia Jm and friction parameters of the motors, in the order of the parameters of `motors`."""
         values = self.links.robot.values
-        found = []
+        items = []
         for item in self.motors.parameters:
             symbol = "Jm" if item.symbol == "Ia" else f"{item.symbol}m"
             name = f"{symbol}{item.owner + 1}"
-            found.append(replace(item, name=name, symbol=symbol, nominal=values.get(name)))
-        return tuple(found)
+            items.append(replace(item, name=name, symbol=symbol, nominal=values.get(name)))
+        return tuple(items)
 
     @cached_property
     def _spring_parameters(self) -> tuple[Parameter, ...]:
-        """Return the parameters of the joint springs: stiffness K, damping D, offset Ko, and Ks for a delay."""
+        """Parameters of the joint springs: stiffness K, damping D, offset Ko, and Ks for a delay between encoders."""
         robot = self.links.robot
         found = []
         for j in self.bending:
@@ -137,7 +137,7 @@ class FlexibleModel:
 
     @cached_property
     def structure(self) -> Bools:
-        """structure[i, c] is True if parameter c can affect equation i (dof, parameters)."""
+        """Mask (dof, parameters) whose entry [i, c] is True if parameter c can affect equation i."""
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
         found[:self.links.dof, :len(self.links.parameters)] = self.links.structure
         for equation, parameter, _ in self._entries(*np.random.default_rng(0).normal(size=(3, 2, self.dof))):
@@ -186,7 +186,7 @@ class FlexibleModel:
 
     def inverse_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
                          ddq: ArrayLike) -> Array:
-        """Return the motor torques by each equation (samples, dof)."""
+        """Return the motor torques (samples, dof), each computed by its own equation."""
         values = self.parameters.vector(theta)
         q, dq, ddq = (np.asarray(signal, dtype=float) for signal in (q, dq, ddq))
         if q.ndim == 1:
@@ -206,7 +206,7 @@ class FlexibleModel:
         return Model(self.links.robot, (*self.links.terms, *more))
 
     def rigid_values(self, theta: ArrayLike | Mapping[str, float]) -> Array:
-        """Return the parameter values (parameters,) of the rigid-joint model; those of link and motor are added."""
+        """Return the parameter values (parameters,) of the model `rigid`: values of a link and its motor are added."""
         values = dict(zip(self.parameters.names, self.parameters.vector(theta), strict=True))
         for motor, item in zip(self.motor_parameters, self.motors.parameters, strict=True):
             values[item.name] = values.get(item.name, 0.0) + values[motor.name]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid import dynamics
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array
 from dynid.dynamics.following import closed_columns, tree_motion
 from dynid.errors import ModelError
 from dynid.model.elements import Bodies
@@ -20,11 +20,11 @@ from dynid.robot import Robot
 
 @dataclass(frozen=True)
 class DependentBodies:
-    """Ten inertial parameters of every dependent body, which are numbered after the other bodies; virtual bodies have
-    none.
+    """Rigid bodies on dependent joints: ten inertial parameters of every dependent body except virtual bodies.
 
-    With the derivatives G of all joints of the tree by the independent joints, the torques are tau = G' Y_tree theta. A
-    model of rigid bodies adds this term automatically (`with_followers`); it is empty without dependent joints.
+    Dependent bodies are numbered after the other bodies. With the derivatives G of all joints of the tree by the
+    independent joints, the torques are tau = G' Y_tree theta. A model of rigid bodies adds this term automatically
+    (`with_followers`); the term is empty without dependent joints.
     """
 
     kind = "following"
@@ -39,9 +39,12 @@ class DependentBodies:
                                                       following.tree.bodies[body].inertia))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        joints, parameters = self._entries(robot)
-        place = np.full((robot.dof, len(self.parameters(robot))), -1, dtype=np.int64)
-        place[joints, parameters] = np.arange(len(joints))
+        if robot.followers is None:
+            return
+        shown = np.repeat(robot.followers.shows[:, _massive(robot)], 10, axis=1)
+        joints, parameters = np.nonzero(shown)
+        place = np.full(shown.shape, -1, dtype=np.int64)
+        place[shown] = np.arange(len(joints))
         out = np.empty((len(joints), len(q)))
         self.fill(robot, q, dq, ddq, place, out)
         for row, (joint, parameter) in enumerate(zip(joints, parameters, strict=True)):
@@ -51,10 +54,10 @@ class DependentBodies:
         following = robot.followers
         if following is None or not (place >= 0).any():
             return
-        whole = np.full((robot.dof, 10 * following.tree.dof), -1, dtype=np.int64)
+        rows = np.full((robot.dof, 10 * following.tree.dof), -1, dtype=np.int64)
         for k, body in enumerate(_massive(robot)):
-            whole[:, 10 * body:10 * body + 10] = place[:, 10 * k:10 * k + 10]
-        closed_columns(robot, tree_motion(robot, q, dq, ddq, threads=1), whole, out)
+            rows[:, 10 * body:10 * body + 10] = place[:, 10 * k:10 * k + 10]
+        closed_columns(robot, tree_motion(robot, q, dq, ddq, threads=1), rows, out)
 
     def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array:
         if robot.followers is None:
@@ -69,15 +72,6 @@ class DependentBodies:
     def elements(self, robot: Robot, values: Array) -> Iterator[Bodies]:
         if robot.followers is not None:
             yield Bodies(self._numbers(robot, values))
-
-    def _entries(self, robot: Robot) -> tuple[Ints, Ints]:
-        """Return joints and parameters of the regressor entries that are not always zero."""
-        following = robot.followers
-        if following is None:
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        shown = np.repeat(following.shows[:, _massive(robot)], 10, axis=1)
-        joints, parameters = np.nonzero(shown)
-        return joints, parameters
 
     def _numbers(self, robot: Robot, values: Array) -> Array:
         """Return ten inertial parameters of every body (bodies, 10), zero for independent bodies."""

@@ -24,6 +24,7 @@ from dynid.model.terms import (
     chosen,
     coupling_matrix,
     joint_parameter,
+    joint_parameters,
     of_chosen,
     one_each,
     sign_entries,
@@ -39,8 +40,7 @@ class Viscous:
     joints: tuple[str | int, ...] | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Fv", j, RATE, kind=VISCOUS, positive=True)
-                     for j in chosen(robot, self.joints))
+        return joint_parameters(robot, self.joints, ("Fv", RATE, VISCOUS), positive=True)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
@@ -65,8 +65,7 @@ class Coulomb:
     sign: Sign = field(default_factory=Sign)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Fc", j, TORQUE, kind=DRY, positive=True)
-                     for j in chosen(robot, self.joints))
+        return joint_parameters(robot, self.joints, ("Fc", TORQUE, DRY), positive=True)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         return sign_entries(robot, self.joints, self.sign, dq)
@@ -100,8 +99,7 @@ class Offset:
     ridge: float = 0.0
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Fo", j, TORQUE, kind=OFFSET, ridge=self.ridge)
-                     for j in chosen(robot, self.joints))
+        return joint_parameters(robot, self.joints, ("Fo", TORQUE, OFFSET), ridge=self.ridge)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
@@ -126,8 +124,8 @@ class AsymmetricCoulomb:
     sign: Sign = field(default_factory=Sign)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, symbol, j, TORQUE, kind=DRY.unwritten(), positive=True)
-                     for j in chosen(robot, self.joints) for symbol in ("Fcp", "Fcn"))
+        kind = DRY.unwritten()
+        return joint_parameters(robot, self.joints, ("Fcp", TORQUE, kind), ("Fcn", TORQUE, kind), positive=True)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
@@ -154,9 +152,9 @@ class AsymmetricViscous:
     joints: tuple[str | int, ...] | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, symbol, j, RATE, kind=VISCOUS.unwritten(), positive=True,
-                                     bounds=NOT_NEGATIVE)
-                     for j in chosen(robot, self.joints) for symbol in ("Fvp", "Fvn"))
+        kind = VISCOUS.unwritten()
+        return joint_parameters(robot, self.joints, ("Fvp", RATE, kind), ("Fvn", RATE, kind), positive=True,
+                                bounds=NOT_NEGATIVE)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
@@ -170,8 +168,7 @@ class AsymmetricViscous:
 
 @curve
 def fall_and_rise(q: float, dq: float, values: Sequence[float]) -> float:
-    """Return Fsc arctan(delta dq) + Fnl |dq|^alpha S, the terms of Stribeck friction besides dry and
-    viscous friction."""
+    """Return Fsc arctan(delta dq) + Fnl |dq|^alpha S, the part of Stribeck friction that is neither dry nor viscous."""
     fsc, delta, fnl, alpha, steep = values[0], values[1], values[2], values[3], values[4]
     sign = 2.0 / math.pi * math.atan(steep * dq)
     return fsc * math.atan(delta * dq) + fnl * abs(dq) ** alpha * sign
@@ -183,9 +180,9 @@ class Stribeck(ShapedFriction):
 
     Fc S + Fsc arctan(delta dq) + Fv dq + Fo + Fnl |dq|^alpha S,   S = 2/pi arctan(Kv dq).
 
-    It is linear in Fc, Fsc, Fv, Fo and Fnl. The shape parameters delta (s/rad), alpha and Kv (s/rad) are one number or
-    one per joint. Those named in `free` are estimated by separable least squares, the others are fixed. With `shared`
-    all joints have the same shape (model A of s. 2.4).
+    The term is linear in Fc, Fsc, Fv, Fo and Fnl. The shape parameters delta (s/rad), alpha and Kv (s/rad) are one
+    number or one per joint. Shape parameters named in `free` are estimated by separable least squares, the others are
+    fixed. With `shared`, all joints have the same shape (model A of s. 2.4).
     """
 
     kind = "stribeck"
@@ -236,8 +233,8 @@ class Stribeck(ShapedFriction):
                 yield Curve(axis(n, j), fall_and_rise, (fsc[k], delta[k], fnl[k], alpha[k], steep[k]))
 
     def dissipating(self, robot: Robot, speeds: Array) -> Array:
-        """Return rows for every joint: Fc minus the largest reduction by the arctan term, the power term, or both, up
-        to the joint's speed."""
+        """Return conditions rows @ parameters >= 0 for dissipation, three for every joint: Fc must exceed the largest
+        reduction by the arctan term, by the power term, and by both, up to the largest speed of the joint."""
         joints = chosen(robot, self.joints)
         delta, alpha, steep = self.shapes(robot)
         rows = np.zeros((len(joints), 3, 5 * len(joints)))
@@ -256,7 +253,7 @@ class Stribeck(ShapedFriction):
 class MotorSide:
     """Friction and inertia of motors that are coupled to the joints by T (Sousa, eq. 4.9): T (f_m(T' dq) + Iam T' ddq).
 
-    Parameters Fvm Fcm Fom Iam of each motor; `parts` selects some of the four.
+    Each motor has the parameters Fvm, Fcm, Fom and Iam; `parts` selects some of these four.
     """
 
     kind = "motor-side"
@@ -303,10 +300,12 @@ class MotorSide:
 
 @dataclass(frozen=True)
 class CoupledWrist:
-    """Motor of the second joint b that is coupled to the first, a, as on the Staubli TX40: it turns with dq_b + r dq_a.
+    """Motor of joint b that is mechanically coupled to joint a, as in the wrist of the Staubli TX40: its speed is
+    dq_b + r dq_a.
 
-    Iam: r ddq_b on joint a and r ddq_a on joint b; Fvm: the same with dq; Fcm: sign(dq_b + r dq_a), on joint a times r.
-    `ratio` is r; it is negative if the two joints count in opposite directions.
+    The torques of its rotor inertia Iam are r ddq_b on joint a and r ddq_a on joint b; those of viscous friction Fvm
+    are the same with velocities. Those of Coulomb friction Fcm are sign(dq_b + r dq_a) on joint b, and r times that on
+    joint a. `joints` are a and b; `ratio` is r, negative if the positive directions of the two joints are opposite.
     """
 
     kind = "coupled-wrist"
@@ -327,9 +326,9 @@ class CoupledWrist:
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         a, b = chosen(robot, self.joints)
         sign = self.sign(dq[:, b] + self.ratio * dq[:, a])
-        for here, other, share in ((a, b, self.ratio), (b, a, 1.0)):
-            yield from ((here, 0, self.ratio * ddq[:, other]), (here, 1, self.ratio * dq[:, other]),
-                        (here, 2, share * sign))
+        for joint, other, share in ((a, b, self.ratio), (b, a, 1.0)):
+            yield from ((joint, 0, self.ratio * ddq[:, other]), (joint, 1, self.ratio * dq[:, other]),
+                        (joint, 2, share * sign))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Element]:
         a, b = chosen(robot, self.joints)

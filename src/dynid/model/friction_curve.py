@@ -17,7 +17,7 @@ from dynid.model.friction import two_slopes
 from dynid.model.parameters import DRY, FRICTION, VISCOUS, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import Entries
-from dynid.model.terms import ANY_VALUE, NOT_NEGATIVE, RATE, TORQUE, chosen, joint_parameter
+from dynid.model.terms import ANY_VALUE, NOT_NEGATIVE, RATE, TORQUE, chosen, joint_parameter, joint_parameters
 from dynid.robot import Robot
 
 _STEP_WIDTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # default widths of steps, relative to the largest speed
@@ -73,8 +73,7 @@ class ViscousDifference:
     ridge: float = 0.0
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Fvd", j, RATE, kind=FRICTION, ridge=self.ridge)
-                     for j in chosen(robot, self.joints))
+        return joint_parameters(robot, self.joints, ("Fvd", RATE, FRICTION), ridge=self.ridge)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
@@ -92,7 +91,8 @@ class FrictionCurve:
         steps:   Fv dq + Fc sign(dq) + sum_k Ftk tanh(dq / w_k)
         spline:  Fv dq + sum_k Ftk hat_k(|dq|) sign(dq), linear between its points and constant after the last
 
-    Both dissipate at every speed. Steps increase with speed; a spline may decrease first, like Stribeck friction.
+    Both forms dissipate energy at every speed. Friction of steps increases with speed; friction of a spline may
+    decrease at first, like Stribeck friction.
 
     Attributes:
         shape: "steps" or "spline".
@@ -155,8 +155,8 @@ class FrictionCurve:
             for j in chosen(robot, self.joints) for symbol in self._symbols)
 
     def dissipating(self, robot: Robot, speeds: Array) -> Array:
-        """Return rows (k, parameters) of conditions rows @ parameters >= 0: friction of a free curve at several speeds;
-        no rows if all parameters are non-negative."""
+        """Return conditions rows @ parameters >= 0 for dissipation, rows (k, parameters): friction of a free curve must
+        not be negative at several speeds. There are no rows if all parameters are non-negative anyway."""
         joints, count = chosen(robot, self.joints), len(self._symbols)
         rows = np.zeros((len(joints), len(_DISSIPATION_SPEEDS) if self.free else 0, count * len(joints)))
         for k, j in enumerate(joints if self.free else ()):

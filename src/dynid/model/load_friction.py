@@ -16,7 +16,7 @@ from dynid.model.elements import Load
 from dynid.model.parameters import Kind, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import DQ, Entries, Place, entry_differences
-from dynid.model.terms import chosen, joint_parameter
+from dynid.model.terms import chosen, joint_parameters
 from dynid.robot import Robot
 
 LOAD = Kind("load-dependent friction", "friction")
@@ -50,26 +50,25 @@ class LoadFriction:
         return ("Flm", "Flg") if self.separate else ("Fl",)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        ridge = max(SEPARATE_RIDGE if self.separate else 0.0, self.ridge)
-        return tuple(joint_parameter(robot, symbol, j, "1", kind=LOAD, positive=True, bounds=(0.0, LARGEST),
-                                     ridge=ridge)
-                     for j in chosen(robot, self.joints) for symbol in self._symbols)
+        return joint_parameters(robot, self.joints, *((symbol, "1", LOAD) for symbol in self._symbols), positive=True,
+                                bounds=(0.0, LARGEST), ridge=max(SEPARATE_RIDGE if self.separate else 0.0, self.ridge))
 
     def link_numbers(self, robot: Robot) -> Array:
-        """Return the inertial parameters (bodies, 10) of all bodies, dependent ones last, for their torques."""
+        """Return the inertial parameters (bodies, 10) with which the torques of the bodies are computed, dependent
+        bodies last."""
         if self.bodies is not None:
             return np.ascontiguousarray(self.bodies, dtype=float).reshape(-1, 10)
         followers = robot.followers
-        more = () if followers is None else tuple(followers.tree.bodies[i] for i in followers.bodies)
+        dependent = () if followers is None else tuple(followers.tree.bodies[i] for i in followers.bodies)
         return np.array([np.zeros(10) if body.virtual else _SOME_BODY if body.inertia is None
                          or np.any(body.inertia[[0, 3, 5, 9]] <= 0) else body.inertia
-                         for body in (*robot.bodies[:robot.dof], *more)])
+                         for body in (*robot.bodies, *dependent)])
 
     def _link_torques(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Array:
         return dynamics.inverse_dynamics(robot, self.link_numbers(robot), q, dq, ddq, threads=1)
 
     def _ways(self, torque: Array, velocity: Array) -> tuple[Array | float, ...]:
-        """Return a mask (samples,) for each parameter of a joint: motor drives the link, and link drives the motor."""
+        """Return the mask (samples,) of each parameter of a joint: 1 if the motor drives the link, and vice versa."""
         if not self.separate:
             return (1.0,)
         drives = np.where(torque * velocity > 0, 1.0, 0.0)
@@ -88,7 +87,8 @@ class LoadFriction:
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
-        """Add the derivatives of load friction |tau| s, with tau = Y numbers: sign(tau) s dtau + |tau| ds."""
+        """Add the derivatives of load friction |tau| s, with body torques tau and the sign s of the velocity, which are
+        sign(tau) s dtau + |tau| ds."""
         if robot.followers is not None:
             out += entry_differences(self, robot, q, dq, ddq, place, weights)
             return
@@ -96,26 +96,17 @@ class LoadFriction:
         count = len(self._symbols)
         of_torque = np.zeros((robot.dof, len(q)))
         for k, j in enumerate(chosen(robot, self.joints)):
-            sign, slope = (one(dq[:, j]) for one in (self.sign.of_joint(j), self.sign.of_joint(j).slope))
+            own = self.sign.of_joint(j)
+            sign, slope = own(dq[:, j]), own.slope(dq[:, j])
             for c, direction in enumerate(self._ways(torques[:, j], dq[:, j])):
                 row = place[j, count * k + c]
                 if row >= 0:
                     of_torque[j] += weights[row] * direction * np.sign(torques[:, j]) * sign
                     out[DQ, :, j] += weights[row] * direction * np.abs(torques[:, j]) * slope
-        whole = np.arange(robot.dof * len(numbers)).reshape(robot.dof, -1)
-        whole[np.repeat(robot.supports, 10, axis=1) == 0] = -1
+        rows = np.arange(robot.dof * len(numbers)).reshape(robot.dof, -1)
+        rows[np.repeat(robot.supports, 10, axis=1) == 0] = -1
         moved = (of_torque[:, None, :] * numbers[:, None]).reshape(-1, len(q))
-        adjoint_kernel(*robot_tree(robot), q, dq, ddq, whole, moved, out, 0, len(q))
-
-    def torques(self, robot: Robot, values: Array, q: Array, dq: Array, ddq: Array) -> Array:
-        found = np.zeros(q.shape)
-        for joint, parameter, column in self.entries(robot, q, dq, ddq):
-            found[:, joint] += values[parameter] * column
-        return found
-
-    def inertia(self, robot: Robot, values: Array, q: Array) -> Array:
-        """Return zeros, because load friction adds no inertia."""
-        return np.zeros((*q.shape, q.shape[1]))
+        adjoint_kernel(*robot_tree(robot), q, dq, ddq, rows, moved, out, 0, len(q))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Load]:
         both = np.repeat(values, 2) if not self.separate else values

@@ -16,7 +16,7 @@ from dynid.model.parameters import DRY, FRICTION, Parameter
 from dynid.model.shape_values import ShapedFriction
 from dynid.model.sign import Sign
 from dynid.model.term import Entries, MotionSegment, TorqueModel
-from dynid.model.terms import NOT_NEGATIVE, TORQUE, chosen, joint_parameter, sign_entries
+from dynid.model.terms import NOT_NEGATIVE, TORQUE, chosen, joint_parameters, sign_entries
 from dynid.robot import Robot
 
 
@@ -55,11 +55,11 @@ def bristles(q: Array, dq: Array, reach: float, ratio: float, vs: float, z: Arra
 class LuGreFriction(ShapedFriction):
     """LuGre friction Fz z + Fz1 dz/dt (Canudas de Wit and others 1995).
 
-    Bristles have the presliding distance `reach`; the sliding force decreases from ratio Fz at rest to Fz, and the
-    bristles have damping. The term is linear in Fz (N m or N) and Fz1 (N m s or N s), both non-negative. The shape
-    parameters reach (rad or m), ratio (at least one) and vs (rad/s or m/s) are one number or one per joint. Those named
-    in `free` are estimated by separable least squares. Viscous friction is another term. For samples without order in
-    time the torque is Fz sign(dq).
+    The bristles have the presliding distance `reach` and damping. The sliding force decreases from ratio times Fz at
+    rest to Fz. The term is linear in Fz (N m or N) and Fz1 (N m s or N s), both non-negative. The shape parameters
+    reach (rad or m), ratio (at least one) and vs (rad/s or m/s) are one number or one per joint. Shape parameters named
+    in `free` are estimated by separable least squares. Viscous friction is a separate term. For samples without an
+    order in time the torque is Fz sign(dq).
     """
 
     kind = "lugre"
@@ -74,8 +74,7 @@ class LuGreFriction(ShapedFriction):
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         self.shapes(robot)
         parts = (("Fz", TORQUE, DRY.unwritten()), ("Fz1_", ("N m s", "N s"), FRICTION))
-        return tuple(joint_parameter(robot, symbol, j, units, kind=kind, positive=True, bounds=NOT_NEGATIVE)
-                     for j in chosen(robot, self.joints) for symbol, units, kind in parts)
+        return joint_parameters(robot, self.joints, *parts, positive=True, bounds=NOT_NEGATIVE)
 
     def shapes(self, robot: Robot) -> Array:
         """Return reach, ratio and vs (3, joints); a ratio below one is set to one."""
@@ -96,7 +95,7 @@ class LuGreFriction(ShapedFriction):
         return found.T
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
-        """Yield the bristle deflection z and its rate for each joint, from those of the previous sample."""
+        """Yield the bristle deflection z and its rate for each joint, computed from z at the previous sample."""
         q_before, dq_before, memory = before
         for k, (j, (reach, ratio, vs)) in enumerate(zip(chosen(robot, self.joints), self.shapes(robot).T.tolist(),
                                                         strict=True)):
@@ -124,10 +123,10 @@ class Dahl(ShapedFriction):
     """Dahl friction Fd z, dz/dq = (1 - z sign(dq)) / reach: after a reversal the force changes over a distance (Dahl
     1968).
 
-    It is the LuGre model without damping and without the Stribeck effect. `reach` is the presliding distance, rad or m,
-    one number or one per joint; it is estimated by separable least squares if it is named in `free`. Fd is
-    non-negative, so that the term dissipates over every closed path. For samples without an order in time the torque is
-    Fd sign(dq).
+    Dahl friction is LuGre friction without damping and without the Stribeck effect. `reach` is the presliding distance,
+    rad or m, one number or one per joint. It is estimated by separable least squares if it is named in `free`. Fd is
+    non-negative, so that the term dissipates energy over every closed path. For samples without an order in time the
+    torque is Fd sign(dq).
     """
 
     kind = "dahl"
@@ -139,8 +138,7 @@ class Dahl(ShapedFriction):
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         self.shapes(robot)
-        return tuple(joint_parameter(robot, "Fd", j, TORQUE, kind=DRY.unwritten(), positive=True, bounds=NOT_NEGATIVE)
-                     for j in chosen(robot, self.joints))
+        return joint_parameters(robot, self.joints, ("Fd", TORQUE, DRY.unwritten()), positive=True, bounds=NOT_NEGATIVE)
 
     def channels(self, robot: Robot) -> int:
         return len(chosen(robot, self.joints))

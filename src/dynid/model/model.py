@@ -66,7 +66,7 @@ class Model:
 
     @property
     def robot_model(self) -> Model:
-        """This model itself, because it consists of a robot and terms; None for other kinds of models."""
+        """This model itself; custom models and models with flexible joints have None here."""
         return self
 
     @property
@@ -75,7 +75,7 @@ class Model:
 
     @cached_property
     def _owned(self) -> tuple[tuple[Parameter, ...], tuple[tuple[Term, Ints], ...]]:
-        """All parameters in order, and each term with the indices of its own parameters."""
+        """All parameters of the model in order, and each term with the indices of its own parameters."""
         links = set(self.robot.body_names)
         owned = [(parameter, t, k) for t, term in enumerate(self.terms)
                  for k, parameter in enumerate(term.parameters(self.robot))]
@@ -96,7 +96,7 @@ class Model:
 
     @property
     def parts(self) -> tuple[tuple[Term, Ints], ...]:
-        """Every term with the indices of its parameters among the model's."""
+        """Every term with the indices of its parameters among the parameters of the model."""
         return self._owned[1]
 
     @cached_property
@@ -110,7 +110,7 @@ class Model:
 
     @cached_property
     def structure(self) -> Bools:
-        """structure[j, c] is True if parameter c can affect the torque of joint j (dof, parameters)."""
+        """Mask (dof, parameters) whose entry [j, c] is True if parameter c can affect the torque of joint j."""
         q, dq, ddq = probing_motion(self.robot, 2)
         found = np.zeros((self.dof, len(self.parameters)), dtype=bool)
         for (term, columns), own in zip(self.parts, self._offers, strict=True):
@@ -124,8 +124,12 @@ class Model:
 
     @cached_property
     def _accelerating(self) -> tuple[bool, ...]:
-        """For each term, whether it depends on accelerations and has no kernel for the inertia matrix."""
-        return tuple(own.kernels is None and accelerates(term, self.robot)
+        """For each term, whether its part of the inertia matrix is computed from its entries.
+
+        A term with a kernel computes it by the kernel. Load-dependent friction depends on accelerations through the
+        torques of the bodies, but it is not an inertia.
+        """
+        return tuple(own.kernels is None and own.load is None and accelerates(term, self.robot)
                      for term, own in zip(self.terms, self._offers, strict=True))
 
     @property
@@ -190,14 +194,13 @@ class Model:
 
     def body_numbers(self, theta: ArrayLike) -> Array:
         """Return the ten inertial parameters of every body with its payload (bodies, 10), dependent bodies last."""
-        tree = self.robot if self.robot.followers is None else self.robot.followers.tree
-        values, found = self.parameters.vector(theta), np.zeros((tree.dof, 10))
+        values, numbers = self.parameters.vector(theta), np.zeros((self.robot.tree.dof, 10))
         for (_, columns), own in zip(self.parts, self._offers, strict=True):
             if own.elements is not None and any(self.parameters.items[c].body is not None for c in columns):
-                for one in own.elements(self.robot, values[columns]):
-                    if isinstance(one, Bodies):
-                        found[:len(one.numbers)] += one.numbers
-        return found
+                for element in own.elements(self.robot, values[columns]):
+                    if isinstance(element, Bodies):
+                        numbers[:len(element.numbers)] += element.numbers
+        return numbers
 
     def regressor(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *, threads: int | None = None,
                   memory: Array | None = None) -> Array:
@@ -225,7 +228,8 @@ class Model:
 
     @cached_property
     def _instants(self) -> tuple[tuple[SingleSample, Ints], ...] | None:
-        """Every term with the positions of its entries in a single-sample regressor; None if a term has none."""
+        """Every term with the indices of its entries in the flat regressor of one sample; None if a term cannot compute
+        the entries of one sample."""
         found = []
         for (_, columns), own in zip(self.parts, self._offers, strict=True):
             if own.single_sample is None:
@@ -295,7 +299,7 @@ class Model:
 
     def forward_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
                          tau: ArrayLike) -> Array:
-        """Return accelerations (samples, dof) under torques tau (samples, dof); proper ones for a free base."""
+        """Return accelerations (samples, dof) under torques tau (samples, dof); proper accelerations of a free base."""
         theta = self.parameters.vector(theta)
         (q, dq), tau = in_root_axes(self.robot, q, dq), np.ascontiguousarray(tau, dtype=float)
         if q.ndim == 1:
@@ -323,7 +327,7 @@ class Model:
 
     @cached_property
     def _body_fields(self) -> tuple[tuple[Term, str], ...]:
-        """Terms that depend on the inertias of the bodies, each with the name of the field that contains these."""
+        """Terms that depend on the inertias of the bodies, each with the name of the field for these inertias."""
         return tuple((term, name) for term in self.terms for name, entry in learned_fields(term).items()
                      if entry == "bodies")
 
@@ -339,21 +343,22 @@ class Model:
         return self.bind(DataContext(bodies=self.body_numbers(theta), estimate=self.parameters.vector(theta)))
 
     def with_bodies_if_unset(self, theta: ArrayLike) -> Model:
-        """Return a copy whose load-dependent terms use theta for the inertias that are not set yet.
+        """Return a copy whose load-dependent terms take the inertias that are not set yet from parameters theta.
 
-        Base values do not separate link inertias from rotor inertias, so inertias that were set take precedence."""
+        Base parameters do not separate link inertias from rotor inertias, so inertias that were set take precedence.
+        """
         is_set = all(getattr(term, name) is not None for term, name in self._body_fields)
         return self if is_set else self.bind(DataContext(bodies=self.body_numbers(theta)))
 
     @property
     def learned(self) -> dict[str, list[float]]:
-        """Return the fields of terms that were set from data as flat lists, by term number and field name."""
+        """Fields of terms that were set from data, as flat lists by "number of the term.name of the field"."""
         return {f"{k}.{name}": np.asarray(getattr(term, name), dtype=float).ravel().tolist()
                 for k, term in enumerate(self.terms) for name in learned_fields(term)
                 if getattr(term, name) is not None}
 
     def with_learned(self, learned: Mapping[str, Sequence[float]]) -> Model:
-        """Return the model with fields of terms set to values of `learned`."""
+        """Return the model with fields of its terms set to the values of `learned`, see the property `learned`."""
         terms: list[Any] = list(self.terms)
         for place, values in learned.items():
             k, name = place.split(".")
@@ -374,10 +379,11 @@ class Model:
         return np.concatenate(parts) if parts else np.empty(0)
 
     def with_shape(self, values: ArrayLike) -> Model:
-        """Return the same model with other values of the free shape parameters."""
+        """Return the model with other values (shape parameters,) of the free shape parameters."""
         values = np.asarray(values, dtype=float)
         if values.shape != self.shape.shape:
-            raise ModelError(f"the model has {len(self.shape)} free shape parameters, got {values.shape}")
+            raise ModelError(f"the model has {len(self.shape)} free shape parameters, got values of shape "
+                             f"{values.shape}")
         terms, at = list(self.terms), 0
         for k, own in enumerate(self._offers):
             if own.shape is not None:

@@ -41,10 +41,12 @@ class TermShare:
     """A term of the model in momentum form.
 
     Attributes:
-        columns: indices of its parameters in the model.
-        channels: slice of its memory states.
-        fill, own: functions for its regressor entries and, if it has one, for its momentum.
-        accelerating, varying: whether it has a momentum, and whether its inertia depends on the posture.
+        columns: indices of the term's parameters in the model.
+        channels: slice of the term's memory within the memory of the model.
+        fill: function that writes the regressor entries of the term.
+        own: the term's own function that writes its momentum, or None.
+        accelerating: whether the term has a momentum.
+        varying: whether the inertia of the term depends on the posture.
     """
 
     columns: Ints
@@ -57,7 +59,13 @@ class TermShare:
 
 @dataclass(frozen=True, eq=False)
 class MomentumForm:
-    """The momentum form of a model, created once and evaluated batch by batch."""
+    """The momentum form of a model, created once and evaluated for each batch of samples.
+
+    Attributes:
+        model: the model.
+        parts: terms of the model in momentum form.
+        under_load: load-dependent terms, each as a function of the transmitted torques, with indices of its parameters.
+    """
 
     model: LinearModel
     parts: tuple[TermShare, ...]
@@ -65,10 +73,10 @@ class MomentumForm:
 
     @staticmethod
     def from_model(model: LinearModel, *, symmetric: bool = False, is_load_given: bool = False) -> MomentumForm:
-        """Return the momentum form of a model; raise an error for a term without one.
+        """Return the momentum form of a model; raise an error if a term has no momentum form.
 
-        symmetric: whether to require a symmetric inertia, that is, a kinetic energy. is_load_given: whether `fill` gets
-        the torques transmitted by the gears, which load-dependent friction needs.
+        symmetric: whether to require a symmetric inertia, that is, a kinetic energy. is_load_given: whether `fill` will
+        be called with the torques that the gears transmit, which load-dependent friction needs.
         """
         whole_robot = robot_model(model)
         if whole_robot is None:
@@ -175,8 +183,8 @@ def _remembers_acceleration(model: Model, term: History) -> bool:
 
 def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array, name: str,
           symmetric: bool) -> TermShare:
-    """Return a term in momentum form. Tests at postures q (probes, dof) show whether its torque is M(q) ddq + r(q, dq),
-    and whether M depends on q."""
+    """Return a term in momentum form. Tests at postures q (probes, dof) determine whether its torque has the form
+    M(q) ddq + r(q, dq), and whether M depends on q."""
     if own is not None:
         return TermShare(columns, channels, fill, own, True, True)
     memory = np.ones((_PROBED_STATES, channels.stop - channels.start)) if channels.stop > channels.start else None
@@ -210,5 +218,6 @@ def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array,
 
 
 def _work(entries: Array, motion: Array, dof: int) -> Array:
-    """Return the scalar products of `motion` and M a (columns, samples), from M a (dof columns, samples)."""
+    """Return the scalar products (columns, samples) of `motion` (samples, dof) with `entries` (dof columns,
+    samples)."""
     return np.einsum("jcs,sj->cs", entries.reshape(dof, -1, len(motion)), motion)

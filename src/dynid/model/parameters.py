@@ -92,8 +92,8 @@ class Parameter:
     Attributes:
         name: unique name, such as "Fc3".
         unit: SI unit.
-        owner: index of its joint, from 0.
-        part: name of its link or joint.
+        owner: index of the joint that it belongs to, from 0.
+        part: name of the link or joint that it belongs to.
         body: name of the rigid body, for an inertial parameter; else None.
         positive: whether physics excludes negative values.
         nominal: value in the robot file, or None.
@@ -124,7 +124,7 @@ class Parameter:
 
     @property
     def meaning(self) -> str:
-        """Meaning in words, with its link or joint: "Coulomb friction, joint3"."""
+        """Meaning of the parameter in words, with its link or joint, such as "Coulomb friction, joint3"."""
         return f"{symbol_meaning(self.symbol, self.kind)}, {self.part}"
 
     @property
@@ -145,8 +145,7 @@ class Parameters:
             if name in seen:
                 raise ModelError(f"parameter '{name}' occurs twice in the model, because two terms define it",
                                  "remove one of them; for example, 'stribeck' includes 'viscous', 'coulomb' and "
-                                 "'offset'",
-                                 "repeated-parameter")
+                                 "'offset'", "repeated-parameter")
             seen.add(name)
 
     def __len__(self) -> int:
@@ -189,7 +188,7 @@ class Parameters:
 
     @property
     def nominal(self) -> Array | None:
-        """Values in the robot file (parameters,), or None if one is missing."""
+        """Values in the robot file (parameters,), or None if a value is missing."""
         values = [item.nominal for item in self.items]
         return None if any(v is None for v in values) else np.array(values, dtype=float)
 
@@ -209,7 +208,7 @@ class Parameters:
                          code="unknown-parameter")
 
     def vector(self, values: Mapping[str, float] | ArrayLike) -> Array:
-        """Return values, given by name or in order, as one checked vector (parameters,)."""
+        """Return parameter values as a checked vector (parameters,); values: given by name, or in order."""
         if hasattr(values, "to_dict"):  # a column of a pandas table
             values = values.to_dict()
         if isinstance(values, Mapping):

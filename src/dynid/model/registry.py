@@ -55,7 +55,7 @@ for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, Vi
 
 
 def _plugin_term(kind: str) -> None:
-    """Register the term of this kind that a plugin provides, if there is one."""
+    """Register the term of the given kind if a plugin provides it."""
     if kind not in plugin_names("dynid.terms"):
         return
     term = load_plugin("dynid.terms", kind)

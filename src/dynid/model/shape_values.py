@@ -1,4 +1,4 @@
-"""Nonlinear shape parameters of friction terms, one value per joint or one shared by all joints."""
+"""Nonlinear shape parameters of friction terms, with one value per joint or one value for all joints."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ class ShapedFriction:
         return np.array([np.broadcast_to(row, (count,)) for row in rows])
 
     def shape_names(self: Any, robot: Robot) -> tuple[str, ...]:
-        """Return names of the free shape parameters: vs1, vs2, power1 and so on; vs and power if they are shared."""
+        """Return names of the free shape parameters: vs1, vs2, power1 and so on; with `shared`, vs and power."""
         joints = chosen(robot, self.joints)
         return tuple(self.free) if self.shared else tuple(f"{name}{j + 1}" for name in self.free for j in joints)
 
     def shape(self: Any, robot: Robot) -> Array:
         """Return the current values of the free shape parameters, in the order of `shape_names`."""
-        found = dict(zip(self.SHAPES, self.shapes(robot), strict=True))
+        values = dict(zip(self.SHAPES, self.shapes(robot), strict=True))
         for name in self.free:
-            if self.shared and np.ptp(found[name]) > 0:
+            if self.shared and np.ptp(values[name]) > 0:
                 raise ModelError(f"{name} of friction '{self.kind}' is shared by all joints and must be one number, "
-                                 f"got {found[name]}", code="shape-of-all-joints")
-        return np.concatenate([np.empty(0), *(found[name][:1 if self.shared else None] for name in self.free)])
+                                 f"got {values[name]}", code="shape-of-all-joints")
+        return np.concatenate([np.empty(0), *(values[name][:1 if self.shared else None] for name in self.free)])
 
     def with_shape(self: Any, robot: Robot, values: Array) -> Any:
-        """Return the same term with other values of its free shape parameters."""
+        """Return the term with other values of its free shape parameters, in the order of `shape_names`."""
         parts = np.split(np.asarray(values, dtype=float), max(len(self.free), 1))
         return replace(self, **{name: part.copy() for name, part in zip(self.free, parts, strict=False)})

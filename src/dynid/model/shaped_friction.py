@@ -16,7 +16,7 @@ from dynid.model.parameters import DRY, FRICTION, VISCOUS, Parameter
 from dynid.model.shape_values import ShapedFriction
 from dynid.model.sign import Sign
 from dynid.model.term import DQ, Entries, Slopes
-from dynid.model.terms import NOT_NEGATIVE, RATE, TORQUE, chosen, joint_parameter, sign_entries
+from dynid.model.terms import NOT_NEGATIVE, RATE, TORQUE, chosen, joint_parameters, sign_entries
 from dynid.robot import Robot
 
 
@@ -45,8 +45,8 @@ class PolynomialFriction:
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         units = [TORQUE, *((f"N m s^{k}/rad^{k}", f"N s^{k}/m^{k}") for k in range(1, self.degree + 1))]
-        return tuple(joint_parameter(robot, f"Fp{k}_", j, unit, kind=FRICTION, positive=True, bounds=NOT_NEGATIVE)
-                     for j in chosen(robot, self.joints) for k, unit in enumerate(units))
+        parts = ((f"Fp{k}_", unit, FRICTION) for k, unit in enumerate(units))
+        return joint_parameters(robot, self.joints, *parts, positive=True, bounds=NOT_NEGATIVE)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for n, j in enumerate(chosen(robot, self.joints)):
@@ -72,9 +72,9 @@ class ExponentialStribeck(ShapedFriction):
     """Stribeck friction (Fc + (Fs - Fc) exp(-(|dq| / vs)^power)) sign(dq) + Fv dq, which decreases from Fs at rest to
     Fc.
 
-    See Olsson and others 1998, and Ardiani, s. 1.2.2. It is linear in Fc, Fs and Fv, all non-negative. The shape
-    parameters vs (rad/s or m/s) and power are one number or one per joint. Those named in `free` are estimated by
-    separable least squares, the others are fixed. With `shared` all joints have the same shape.
+    See Olsson and others 1998, and Ardiani, s. 1.2.2. The term is linear in Fc, Fs and Fv, all non-negative. The shape
+    parameters vs (rad/s or m/s) and power are one number or one per joint. Shape parameters named in `free` are
+    estimated by separable least squares, the others are fixed. With `shared`, all joints have the same shape.
     """
 
     kind = "exponential-stribeck"
@@ -88,8 +88,7 @@ class ExponentialStribeck(ShapedFriction):
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         parts = (("Fc", TORQUE, DRY.unwritten()), ("Fs", TORQUE, DRY.unwritten()), ("Fv", RATE, VISCOUS.unwritten()))
-        return tuple(joint_parameter(robot, symbol, j, units, kind=kind, positive=True, bounds=NOT_NEGATIVE)
-                     for j in chosen(robot, self.joints) for symbol, units, kind in parts)
+        return joint_parameters(robot, self.joints, *parts, positive=True, bounds=NOT_NEGATIVE)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         joints = chosen(robot, self.joints)
@@ -136,8 +135,8 @@ class BreakawayFriction:
     sign: Sign = field(default_factory=Sign)
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, symbol, j, TORQUE, kind=kind, positive=True, bounds=NOT_NEGATIVE)
-                     for j in chosen(robot, self.joints) for symbol, kind in (("Fc", DRY), ("Fb", DRY.unwritten())))
+        parts = (("Fc", TORQUE, DRY), ("Fb", TORQUE, DRY.unwritten()))
+        return joint_parameters(robot, self.joints, *parts, positive=True, bounds=NOT_NEGATIVE)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         return sign_entries(robot, self.joints, self.sign, dq, 2)

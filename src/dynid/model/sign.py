@@ -28,8 +28,8 @@ class Sign:
         if self.kind not in ("hard", "tanh", "arctan"):
             raise ModelError(f"the sign function of a friction term is 'hard', 'tanh' or 'arctan', got '{self.kind}'")
         if not isinstance(self.width, int | float):
-            object.__setattr__(self, "width", tuple(float(one) for one in self.width))
-        if not (all(one > 0 for one in self.width) if isinstance(self.width, tuple) else self.width > 0):
+            object.__setattr__(self, "width", tuple(float(width) for width in self.width))
+        if not np.all(np.asarray(self.width) > 0):
             raise ModelError(f"the width of a smooth sign must be above zero, got {self.width}")
 
     def of_joint(self, j: int) -> Sign:
@@ -45,7 +45,8 @@ class Sign:
     def one_width(self) -> float:
         """The width of a sign with one width for all joints, rad/s or m/s."""
         if isinstance(self.width, tuple):
-            raise ModelError("this term takes a smooth sign with one width for all joints")
+            raise ModelError(f"a smooth sign has {len(self.width)} widths, but this term needs one for all joints",
+                             "give one width")
         return self.width
 
     def __call__(self, velocity: Array) -> Array:

@@ -58,7 +58,7 @@ class PolynomialSpring:
 
 @dataclass(frozen=True)
 class Strut:
-    """A strut between a point on the link before a revolute joint and one on the link after it.
+    """A strut between a point on the link before a revolute joint and a point on the link after this joint.
 
     base, link: distances of the two points from the axis, m. zero: joint position at which both points are in the same
     direction from the axis, rad. The length is L = sqrt(base^2 + link^2 - 2 base link cos(q - zero)); a unit force
@@ -73,7 +73,7 @@ class Strut:
         return np.sqrt(self.base ** 2 + self.link ** 2 - 2.0 * self.base * self.link * np.cos(q - self.zero))
 
     def lever(self, q: Array) -> Array:
-        """Return the lever arm dL/dq of a strut of length L, m/rad."""
+        """Return the lever arm dL/dq of the strut at joint positions q, m/rad."""
         return self.base * self.link * np.sin(q - self.zero) / self.length(q)
 
 
@@ -171,9 +171,9 @@ def waves(q: float, dq: float, values: Sequence[float]) -> float:
 class RippleTorque:
     """Periodic torque sum_k Rck cos(k q) + Rsk sin(k q) with given orders k of the joint angle.
 
-    orders: periods per turn of the joint (per metre for a prismatic one); the orders of the motor are the gear ratio
-    and its multiples. ridge: see `Parameter`; it distributes torque over orders that a small range of angles cannot
-    distinguish.
+    orders: periods per turn of a revolute joint, or per metre of a prismatic joint. The orders of the motor are the
+    gear ratio and its multiples. ridge: see `Parameter`; it distributes the torque over orders that a small range of
+    angles cannot distinguish.
     """
 
     kind = "ripple"

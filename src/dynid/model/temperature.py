@@ -15,7 +15,7 @@ from dynid.model.elements import Dry, Element, Linear, axis, on_joints
 from dynid.model.parameters import FRICTION, Parameter
 from dynid.model.sign import Sign
 from dynid.model.term import Entries, MotionSegment, TorqueModel
-from dynid.model.terms import RATE, TORQUE, chosen, joint_parameter
+from dynid.model.terms import RATE, TORQUE, chosen, joint_parameters
 from dynid.robot import Robot
 
 _SLOPE_UNITS = {"Fct": ("N m/K", "N/K"), "Fvt": ("N m s/(rad K)", "N s/(m K)")}
@@ -25,10 +25,10 @@ _SLOPE_UNITS = {"Fct": ("N m/K", "N/K"), "Fvt": ("N m s/(rad K)", "N s/(m K)")}
 class TemperatureFriction:
     """Change of friction with temperature: (T - T0) (Fct sign(dq) + Fvt dq).
 
-    T is the logged temperature of the joint, in its unit. `reference` is T0 (dof,), by default the mean over the data;
-    the other terms describe the friction at T0. Fvt is negative if warm oil reduces friction. `parts` selects one of
-    the two. `at` is the temperature of a motion without times and of a simulation, one number or one per joint; default
-    T0.
+    T is the logged temperature of the joint, in the unit of the log. `reference` is T0 (dof,), by default the mean over
+    the data; the other terms describe the friction at T0. Fvt is negative if warm oil reduces friction. `parts` selects
+    Fct, Fvt or both. `at` is the temperature of a simulation and of a motion without times, one number or one per
+    joint; default T0.
     """
 
     kind = "temperature"
@@ -45,8 +45,7 @@ class TemperatureFriction:
                              f"{', '.join(self.parts) or 'none'}")
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, part, j, _SLOPE_UNITS[part], kind=FRICTION)
-                     for j in chosen(robot, self.joints) for part in self.parts)
+        return joint_parameters(robot, self.joints, *((part, _SLOPE_UNITS[part], FRICTION) for part in self.parts))
 
     def _per_joint(self, robot: Robot, name: str) -> Array:
         given = np.atleast_1d(np.asarray(getattr(self, name), dtype=float))
@@ -93,13 +92,13 @@ class TemperatureFriction:
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """Drifting dry friction sum_k Fwk r_k(t) sign(dq), which changes by Fwk from one knot of time to the next.
+    """Dry friction that drifts with time, sum_k Fwk r_k(t) sign(dq): it changes by Fwk from one time knot to the next.
 
-    r_k rises from 0 to 1 between two of knots + 1 evenly spaced times over the data. Its mean is subtracted, so that
-    the other terms describe the mean friction. One knot gives a straight line. `ridge` regularises every Fwk toward
-    zero, which makes several knots a random walk. With `viscous`, viscous friction changes in the same way, Fyk r_k(t)
-    dq. `span` is the first and last time, s; None takes them from the data. A motion without times, and a simulation,
-    use the last time.
+    The ramp r_k rises from 0 to 1 between two of knots + 1 evenly spaced times over the data. Its mean is subtracted,
+    so that the other terms describe the mean friction. One knot gives a straight line. `ridge` regularises every Fwk
+    toward zero, which makes several knots a random walk. With `viscous`, viscous friction changes instead, Fyk r_k(t)
+    dq. `span` is the first and the last time, s; by default both are taken from the data. A simulation and a motion
+    without times use the last time.
     """
 
     kind = "drift"
@@ -119,8 +118,8 @@ class Drift:
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
         symbol, units = ("Fy", RATE) if self.viscous else ("Fw", TORQUE)
-        return tuple(joint_parameter(robot, f"{symbol}{k + 1}_", j, units, kind=FRICTION, ridge=self.ridge)
-                     for j in chosen(robot, self.joints) for k in range(self.knots))
+        parts = ((f"{symbol}{k + 1}_", units, FRICTION) for k in range(self.knots))
+        return joint_parameters(robot, self.joints, *parts, ridge=self.ridge)
 
     def ramps(self, t: Array) -> Array:
         """Return the ramps r_k at times (samples,), as an array (samples, knots)."""
@@ -131,7 +130,7 @@ class Drift:
 
     @property
     def _last(self) -> Array:
-        """Return the ramps r_k (knots,) of the drift at the last time of the data."""
+        """Ramps r_k (knots,) of the drift at the last time of the data."""
         return (np.arange(self.knots) + 0.5) / self.knots
 
     def channels(self, robot: Robot) -> int:

@@ -95,17 +95,20 @@ class TorqueModel(Protocol):
 
 def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array,
                  memory: Array | None = None) -> None:
-    """Write a term's entries into rows of out (rows, samples); place (joints, parameters) is the row of each, -1 for
-    none. memory (samples, channels): states of a term with memory."""
+    """Write the regressor entries of a term into rows of out (rows, samples).
+
+    place (joints, parameters): row of each entry, -1 for none. memory (samples, channels): states of a term with
+    memory.
+    """
     remembered, fill = getattr(term, "remembered", None), getattr(term, "fill", None)
     if remembered is not None:
         out[place[place >= 0]] = 0.0
     elif fill is not None:
         fill(robot, q, dq, ddq, place, out)
         return
-    found = (term.entries(robot, q, dq, ddq) if remembered is None or memory is None
-             else remembered(robot, q, dq, ddq, memory))
-    for joint, parameter, values in found:
+    entries = (term.entries(robot, q, dq, ddq) if remembered is None or memory is None
+               else remembered(robot, q, dq, ddq, memory))
+    for joint, parameter, values in entries:
         if place[joint, parameter] >= 0:
             out[place[joint, parameter]] = values
 
@@ -115,8 +118,8 @@ def pull_back(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: 
     """Add to out (3, samples, dof) the derivatives by q, dq, ddq of the sum of weights (rows, samples) times a term's
     entries.
 
-    place (dof, the term's parameters): the row of each entry, -1 for none. Exact if the term has `slopes` or its
-    entries can be differentiated (`dynid.model.term`), otherwise by differences of fourth order.
+    place (dof, parameters of the term): the row of each entry, -1 for none. The derivatives are exact if the term has
+    `slopes` or its entries can be differentiated automatically, otherwise they are fourth-order differences.
     """
     adjoint, slopes = getattr(term, "pull_back", None), getattr(term, "slopes", None)
     if adjoint is not None:
@@ -133,8 +136,8 @@ def pull_back(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, place: 
 
 
 def derived_slopes(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array) -> list[Slope] | None:
-    """Return the derivatives of a term's entries by automatic differentiation, in the form of `slopes`; None for a term
-    whose entries use operations that this module does not support."""
+    """Return the derivatives of a term's entries by automatic differentiation, in the form of `slopes`; None if the
+    entries use operations that `Signal` and `Differentiated` do not support."""
     if hasattr(term, "fill"):  # its entries are computed by a kernel
         return None
     signals: Any = [Signal(values, number) for number, values in enumerate((q, dq, ddq))]
@@ -161,8 +164,8 @@ def entry_differences(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array,
 
 
 def differences(entries: Any, q: Array, dq: Array, ddq: Array, weights: Array) -> Array:
-    """Return derivatives (3, samples, dof) by q, dq, ddq of sum(weights * entries(q, dq, ddq)), both (rows, samples),
-    by fourth-order differences. Signs of velocities must be smooth over several steps."""
+    """Return the derivatives (3, samples, dof) by q, dq and ddq of sum(weights * entries(q, dq, ddq)) by fourth-order
+    differences. weights and the result of `entries` are (rows, samples). Signs must be smooth over several steps."""
     motion = [q, dq, ddq]
     out = np.zeros((3, *q.shape))
     for signal in (Q, DQ, DDQ):

@@ -32,12 +32,22 @@ def joint_parameter(robot: Robot, symbol: str, joint: int, unit: str | tuple[str
                     positive: bool = False, bounds: tuple[float, float] = ANY_VALUE, ridge: float = 0.0) -> Parameter:
     """Return a parameter of one joint, named by `symbol` and the joint's number, with its value in the robot file.
 
-    unit: one unit, or those for a revolute and for a prismatic joint. Other arguments: see `Parameter`.
+    unit: one unit, or the units for a revolute and for a prismatic joint. Other arguments: see `Parameter`.
     """
-    name, one = f"{symbol}{joint + 1}", robot.joints[joint]
-    own = unit if isinstance(unit, str) else unit[one.prismatic]
-    return Parameter(name, own, joint, one.name, positive=positive, nominal=robot.values.get(name), kind=kind,
+    name, owner = f"{symbol}{joint + 1}", robot.joints[joint]
+    own = unit if isinstance(unit, str) else unit[owner.prismatic]
+    return Parameter(name, own, joint, owner.name, positive=positive, nominal=robot.values.get(name), kind=kind,
                      symbol=symbol, bounds=bounds, ridge=ridge)
+
+
+def joint_parameters(robot: Robot, joints: Sequence[str | int] | None, *parts: tuple[str, str | tuple[str, str], Kind],
+                     **options: Any) -> tuple[Parameter, ...]:
+    """Return the parameters of all joints that a term acts on, joint by joint.
+
+    parts: symbol, unit and kind of each parameter of a joint. options: further arguments of `joint_parameter`.
+    """
+    return tuple(joint_parameter(robot, symbol, j, unit, kind=kind, **options)
+                 for j in chosen(robot, joints) for symbol, unit, kind in parts)
 
 
 @dataclass(frozen=True)
@@ -101,26 +111,27 @@ def _massive(robot: Robot) -> list[int]:
 
 
 def _columns(robot: Robot) -> Ints:
-    """Return the indices of the massive bodies' ten parameters among those of all bodies."""
+    """Return the indices of the ten parameters of each body with mass among the parameters of all bodies."""
     return (10 * np.array(_massive(robot), dtype=np.int64)[:, None] + np.arange(10)).reshape(-1)
 
 
 def _on_all(robot: Robot, place: Place) -> Place:
-    """Return rows (dof, 10 dof) of the entries of all bodies, from those (dof, parameters) of the bodies with mass."""
+    """Return the output row of each regressor entry of all bodies (dof, 10 dof), -1 for virtual bodies, from that of
+    the bodies with mass (dof, parameters)."""
     if place.shape[1] == 10 * robot.dof:
         return place
-    whole = np.full((robot.dof, 10 * robot.dof), -1, dtype=np.int64)
-    whole[:, _columns(robot)] = place
-    return whole
+    rows = np.full((robot.dof, 10 * robot.dof), -1, dtype=np.int64)
+    rows[:, _columns(robot)] = place
+    return rows
 
 
 def _numbers(robot: Robot, values: Array) -> Array:
-    """Return ten inertial parameters of every body (dof, 10), zero for virtual ones."""
+    """Return ten inertial parameters of every body (dof, 10), zero for virtual bodies."""
     if len(values) == 10 * robot.dof:
         return values.reshape(-1, 10)
-    whole = np.zeros((robot.dof, 10))
-    whole[_massive(robot)] = values.reshape(-1, 10)
-    return whole
+    numbers = np.zeros((robot.dof, 10))
+    numbers[_massive(robot)] = values.reshape(-1, 10)
+    return numbers
 
 
 def _shows(robot: Robot) -> Bools:
@@ -132,11 +143,7 @@ def _shows(robot: Robot) -> Bools:
 def body_columns(robot: Robot, body: int, q: Array, dq: Array, ddq: Array) -> tuple[Ints, Array]:
     """Return the joints (k,) whose torques depend on a body, and the columns (k, 10, samples) of its ten parameters."""
     followers = robot.followers
-    place = followers.place(body) if followers is not None else body
-    joints = np.flatnonzero((robot.supports if followers is None else followers.shows)[:, place])
-    bodies = robot.dof if followers is None else followers.tree.dof
-    rows = np.full((robot.dof, 10 * bodies), -1, dtype=np.int64)
-    rows[joints, 10 * place:10 * place + 10] = np.arange(10 * len(joints)).reshape(-1, 10)
+    joints, rows = _body_rows(robot, body)
     out = np.empty((len(joints), 10, len(q)))
     if followers is None:
         dynamics.regressor_columns(robot, q, dq, ddq, rows, out.reshape(-1, len(q)))
@@ -145,8 +152,19 @@ def body_columns(robot: Robot, body: int, q: Array, dq: Array, ddq: Array) -> tu
     return joints, out
 
 
+def _body_rows(robot: Robot, body: int) -> tuple[Ints, Ints]:
+    """Return the joints (k,) whose torques depend on a body, and the output row of each regressor entry (dof, 10 bodies
+    of the tree): 0 to 10 k - 1 for the ten parameters of this body, -1 for all other entries."""
+    followers = robot.followers
+    place = body if followers is None else followers.place(body)
+    joints = np.flatnonzero((robot.supports if followers is None else followers.shows)[:, place])
+    rows = np.full((robot.dof, 10 * robot.tree.dof), -1, dtype=np.int64)
+    rows[joints, 10 * place:10 * place + 10] = np.arange(10 * len(joints)).reshape(-1, 10)
+    return joints, rows
+
+
 def body_parameters(number: str, owner: int, body: str, values: Array | None) -> Iterator[Parameter]:
-    """Yield the ten parameters of a body, with nominal values (10,) or None."""
+    """Yield the ten inertial parameters of a body; values (10,): their nominal values, or None."""
     for k, (name, unit, kind) in enumerate(zip(ten.NAMES, ten.UNITS, BODY, strict=True)):
         nominal = None if values is None else float(values[k])
         yield Parameter(name + number, unit, owner, body, body=body, nominal=nominal, kind=kind)
@@ -154,14 +172,13 @@ def body_parameters(number: str, owner: int, body: str, values: Array | None) ->
 
 @dataclass(frozen=True)
 class RotorInertia:
-    """Inertia Ia of rotor and gears at the joint side, of all or some joints (Janot, Vandanjon, Gautier, eq. 49)."""
+    """Inertia Ia of rotor and gears at the joint side, for all or some joints (Janot, Vandanjon, Gautier, eq. 49)."""
 
     kind = "rotor"
     joints: tuple[str | int, ...] | None = None
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        return tuple(joint_parameter(robot, "Ia", j, ("kg m^2", "kg"), kind=ROTOR, positive=True)
-                     for j in chosen(robot, self.joints))
+        return joint_parameters(robot, self.joints, ("Ia", ("kg m^2", "kg"), ROTOR), positive=True)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         for k, j in enumerate(chosen(robot, self.joints)):
@@ -178,8 +195,10 @@ class RotorInertia:
 
 
 def chosen(robot: Robot, joints: Sequence[str | int] | None) -> list[int]:
-    """Return the indices of the joints that a term acts on: all except a free base, or those given by name or number
-    from 1."""
+    """Return the indices of the joints that a term acts on.
+
+    joints: names of joints, or their numbers from 1. Default: all joints except the coordinates of a free base.
+    """
     if joints is None:
         return list(range(robot.free_coordinates, robot.dof))
     return [robot.joint_index(joint) for joint in joints]
@@ -230,46 +249,38 @@ class Payload:
 
     def momentum(self, robot: Robot, q: Array, dq: Array, place: Place, momentum: Array, force: Array,
                  changing: bool) -> None:
-        body, to_body = self.body(robot), self.to_body(robot)
-        carriers = np.flatnonzero(robot.supports[:, body])
-        whole = np.full((robot.dof, 10 * robot.dof), -1, dtype=np.int64)
-        whole[carriers, 10 * body:10 * body + 10] = np.arange(10 * len(carriers)).reshape(-1, 10)
+        carriers, rows = _body_rows(robot, self.body(robot))
         both = np.empty((2, len(carriers), 10, len(q)))
-        momentum_columns(robot, q, dq, whole, both[0].reshape(-1, len(q)), both[1].reshape(-1, len(q)),
-                         changing=changing)
-        for found, out in zip(np.einsum("kl,ajks->ajls", to_body, both), (momentum, force), strict=True):
-            for rows, own in zip(found, place[carriers], strict=True):
-                out[own[own >= 0]] = rows[own >= 0]
+        momentum_columns(robot, q, dq, rows, *both.reshape(2, -1, len(q)), changing=changing)
+        own = place[carriers]
+        of_load = np.einsum("kl,ajks->ajls", self.to_body(robot), both)
+        momentum[own[own >= 0]], force[own[own >= 0]] = of_load[:, own >= 0]
 
     def pull_back(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, weights: Array,
                   out: Array) -> None:
         if robot.has_free_base or robot.followers is not None:
             out += entry_differences(self, robot, q, dq, ddq, place, weights)
             return
-        # Y_load = Y_body X, so a weight on the load is the weight times X' on its body.
-        body, to_body = self.body(robot), self.to_body(robot)
-        carriers = np.flatnonzero(robot.supports[:, body])
-        moved = np.zeros((10 * len(carriers), len(q)))
-        whole = np.full((robot.dof, 10 * robot.dof), -1, dtype=np.int64)
-        for c, joint in enumerate(carriers):
-            given = np.zeros((10, len(q)))
-            used = place[joint] >= 0
-            given[used] = weights[place[joint, used]]
-            moved[10 * c:10 * c + 10] = to_body @ given
-            whole[joint, 10 * body:10 * body + 10] = np.arange(10 * c, 10 * c + 10)
-        adjoint_kernel(*robot_tree(robot), q, dq, ddq, whole, moved, out, 0, len(q))
+        # Y_load = Y_body X, so weights of the load's entries, times X', are weights of the body's entries.
+        carriers, rows = _body_rows(robot, self.body(robot))
+        own = place[carriers]
+        given = np.zeros((*own.shape, len(q)))
+        given[own >= 0] = weights[own[own >= 0]]
+        moved = (self.to_body(robot) @ given).reshape(-1, len(q))
+        adjoint_kernel(*robot_tree(robot), q, dq, ddq, rows, moved, out, 0, len(q))
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Bodies]:
-        numbers = np.zeros((robot.dof if robot.followers is None else robot.followers.tree.dof, 10))
+        numbers = np.zeros((robot.tree.dof, 10))
         numbers[self.body(robot)] = self.to_body(robot) @ values
         yield Bodies(numbers)
 
     def to_body(self, robot: Robot) -> Array:
-        """Return the matrix X (10, 10) that converts the load's parameters to those of the body that carries it."""
+        """Return the matrix X (10, 10) that converts parameters of the load to parameters of the body that carries
+        it."""
         return ten.change_frame(robot.frame(self.frame).pose @ np.asarray(self.pose, dtype=float))
 
     def body(self, robot: Robot) -> int:
-        """Return the index of the body that carries the load; dependent bodies are numbered last."""
+        """Return the index of the body that carries the load; dependent bodies have the last indices."""
         frame = robot.frame(self.frame)
         if frame.body == BASE:
             raise ModelError(f"a payload on frame '{self.frame}' is fixed to the base and cannot be identified; "
@@ -279,7 +290,7 @@ class Payload:
 
 @dataclass(frozen=True)
 class Spring:
-    """A spring or counterbalance on one joint: tau = K (q - rest); an example for a custom term."""
+    """A spring or counterbalance on one joint with torque K (q - rest); also an example of a custom term."""
 
     kind = "spring"
     joint: str | int

@@ -12,8 +12,8 @@ MDH, Craig             alpha  a  theta  d       Rot(x, alpha) Trans(x, a) Rot(z,
 =====================  =======================  ====================================================
 
 The joint's position adds to theta (revolute) or to the length along z (prismatic): the value in the table is an offset,
-which a mapping may omit. The link frame is the distal one in the standard convention and the joint's own in the
-modified one, and inertias are given in it.
+which a mapping may omit. Inertias are given in the link frame. It is at the distal end of the link in the standard
+convention, and at the link's joint in the modified convention.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _serial(rows: Sequence[Row], keys: tuple[str, ...], options: TableOptions) -
 
 
 def _poses(row: Row, keys: tuple[str, ...], where: str) -> tuple[JointKind, Array, Array]:
-    """Return the kind of joint of one row, and the poses before and after it."""
+    """Return the joint kind of one DH row, and the poses (4, 4) before and after the joint's motion."""
     number, kind = _row(row, keys, where)
     alpha, theta = rotation_x(number["alpha"]), rotation_z(number["theta"])
     if keys == STANDARD:
@@ -112,7 +112,7 @@ def _poses(row: Row, keys: tuple[str, ...], where: str) -> tuple[JointKind, Arra
 
 
 def _row(row: Row, keys: tuple[str, ...], where: str) -> tuple[dict[str, float], JointKind]:
-    """Return the four numbers by key and the kind of one row; `where` names it in messages."""
+    """Return the four DH parameters by key and the joint kind of one DH row; `where` names the row in messages."""
     order = " ".join(keys)
     if isinstance(row, Mapping):
         given = dict(row)

@@ -36,7 +36,7 @@ def parse_text(value: Any, what: str) -> str:
 
 
 def parse_angle(value: Any, unit: float, what: str) -> float:
-    """Return an angle in rad from a number in the file's unit, or from text with pi."""
+    """Return an angle in rad from a number in the file's unit, or from text such as "3*pi/4"."""
     if isinstance(value, str):
         match = _PI_PATTERN.fullmatch(value)
         if match is None:
@@ -72,12 +72,12 @@ def parse_pose(value: Any, unit: float, what: str) -> Array:
     xyz, rpy = parse_vector(value.get("xyz", [0, 0, 0]), 3, f"xyz of {what}"), value.get("rpy", [0, 0, 0])
     if not isinstance(rpy, list) or len(rpy) != 3:
         raise RobotError(f"rpy of {what} must be three angles, got {rpy!r}")
-    return from_xyz_rpy(xyz,
-                        parse_vector([parse_angle(one, unit, f"rpy of {what}") for one in rpy], 3, f"rpy of {what}"))
+    angles = [parse_angle(angle, unit, f"rpy of {what}") for angle in rpy]
+    return from_xyz_rpy(xyz, parse_vector(angles, 3, f"rpy of {what}"))
 
 
 def parse_inertia(value: Any, what: str) -> Array:
-    """Return ten inertial parameters from one of the three forms of a file."""
+    """Return the ten inertial parameters (10,) of a link from one of the three forms of a robot file."""
     keys = set(value) if isinstance(value, dict) else set()
     if keys == set(ten.NAMES):
         return parse_vector([value[name] for name in ten.NAMES], 10, what)
@@ -112,12 +112,12 @@ def angle_unit(table: Mapping[str, Any], file: str) -> float:
 
 
 def parse_limits(joint: Mapping[str, Any], unit: float, where: str) -> dict[str, Any]:
-    """Return the limits of a joint's table by name, infinite if missing; angles in rad."""
-    found = {}
+    """Return the limits in a joint's table by name, infinite if missing; angles in rad."""
+    limits = {}
     for which in LIMITS:
         value = joint.get(which, -math.inf if which == "lower" else math.inf)
         angular = which in _ANGULAR_LIMITS and joint.get("kind", "revolute") != "prismatic"
         limit = parse_angle(value, unit, f"'{which}' in {where}") if angular else value
         none = isinstance(limit, int | float) and abs(limit) > NO_LIMIT
-        found[which] = math.copysign(math.inf, limit) if none else limit
-    return found
+        limits[which] = math.copysign(math.inf, limit) if none else limit
+    return limits

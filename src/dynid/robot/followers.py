@@ -1,11 +1,11 @@
-"""Dependent joints: mimic joints, q = multiplier q_other + offset, and those of closed loops.
+"""Dependent joints: mimic joints, q = multiplier q_other + offset, and joints of closed loops.
 
-A robot's own joints are the independent ones, for which its equations are written. Usually each of them has a motor and
-an encoder. Encoders may be on other joints, such as the rocker of a four-bar linkage, or there may be more encoders
-than degrees of freedom. Positions in logs are then those of `Robot.measured`; the solution of the loops converts them
-to the robot's own joints. Motors may be on other joints too: torques in logs are then those of `Robot.driven`. The
-transposed Jacobian of these joints by the robot's own joints converts them. An own joint without a motor has
-zero torque.
+A robot's own joints are the independent joints, for which its equations are written. Usually each own joint has a motor
+and an encoder. Encoders may be on other joints, such as the rocker of a four-bar linkage, or there may be more encoders
+than degrees of freedom. Logs then contain positions of the joints `Robot.measured`, and the solution of the loops
+converts these positions to the robot's own joints. Motors may be on other joints too. Logs then contain torques of the
+joints `Robot.driven`, which are multiplied by the transposed derivatives of these joints by the own joints. An own
+joint without a motor has zero torque.
 """
 
 from __future__ import annotations
@@ -37,19 +37,20 @@ class Mimic(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DependentJoints:
-    """Dependent joints and the bodies they move: mimic joints, and those of closed loops.
+    """Dependent joints of a robot, which are mimic joints or joints of closed loops, and the bodies that they move.
 
-    q_tree = coupling z + offset, where z are the robot's own joints and then those that the loops determine. Without
-    loops the torques of the robot are coupling' times those of the tree.
+    The joint positions of the tree are q_tree = coupling z + offset. The coordinates z are the positions of the robot's
+    own joints, followed by those of the joints that the loops determine. Without loops, the torques of the robot are
+    coupling' times those of the tree.
 
     Attributes:
-        tree: the robot with every joint free.
-        free: the robot's own joints in the tree, in order.
-        coupling: (tree.dof, dof + number of joints that loops determine).
-        offset: (tree.dof,), rad or m.
-        bodies: dependent bodies of the tree.
+        tree: the robot with every joint independent.
+        free: indices of the robot's own joints in the tree, in order.
+        coupling: matrix (tree.dof, dof + number of joints that loops determine).
+        offset: positions (tree.dof,) at z = 0, rad or m.
+        bodies: indices of the dependent bodies in the tree.
         mimics: mimic joints by name.
-        loops: closures, or None.
+        loops: closures of the loops, or None.
     """
 
     tree: Robot
@@ -74,18 +75,18 @@ class DependentJoints:
 
     @cached_property
     def moves(self) -> Bools:
-        """moves[j, a] is True if joint j of the tree can move when joint a of the robot does (tree.dof, dof)."""
+        """Mask (tree.dof, dof): entry [j, a] is True if joint j of the tree can move with joint a of the robot."""
         from dynid.robot.loops import moves_with
         return moves_with(self)
 
     @cached_property
     def shows(self) -> Bools:
-        """shows[a, i] is True if body i of the tree affects the torque of joint a of the robot (dof, tree.dof)."""
+        """Mask (dof, tree.dof): entry [a, i] is True if body i of the tree affects the torque of joint a."""
         return (self.moves.T.astype(int) @ self.tree.supports.astype(int)) > 0
 
     @property
     def owners(self) -> tuple[int, ...]:
-        """For each dependent body, the first of the robot's joints that moves it."""
+        """For each dependent body, the index of the robot's first joint that moves this body."""
         return tuple(int(np.argmax(self.shows[:, i])) for i in self.bodies)
 
     @cached_property
@@ -94,12 +95,12 @@ class DependentJoints:
         return any(self.tree.supports[j, i] for i in self.free for j in range(self.tree.dof) if j not in self.free)
 
     def place(self, body: int) -> int:
-        """Return the number in the tree of a body of the robot; its own bodies come first, then the dependent ones."""
+        """Return the index in the tree of body number `body` of the robot, which counts dependent bodies last."""
         return BASE if body == BASE else (*self.free, *self.bodies)[body]
 
 
 def followed(tree: Robot, mimics: Mapping[str, Mimic]) -> Robot:
-    """Return the robot whose joints are the independent ones of a tree. A joint that mimics a locked one is locked
+    """Return the robot whose joints are the independent joints of a tree. A joint that mimics a locked joint is locked
     too."""
     direct = {name: resolved(name, mimics, tree) for name in mimics if name in tree.joint_names}
     still = {name: mimic.multiplier * tree.locked.get(mimic.joint, 0.0) + mimic.offset
@@ -110,7 +111,7 @@ def followed(tree: Robot, mimics: Mapping[str, Mimic]) -> Robot:
 
 
 def coupled(tree: Robot, mimics: Mapping[str, Mimic], following: tuple[str, ...], loops: Loops | None = None) -> Robot:
-    """Return the robot whose joints are those of a tree that are neither mimic joints nor dependent in loops."""
+    """Return the robot whose joints are all joints of a tree except mimic joints and dependent joints of loops."""
     free = [i for i, name in enumerate(tree.joint_names) if name not in mimics and name not in following]
     if not free:
         raise RobotError(f"every joint of robot '{tree.name}' is a dependent joint; at least one must be independent")
@@ -128,14 +129,14 @@ def coupled(tree: Robot, mimics: Mapping[str, Mimic], following: tuple[str, ...]
     return replace(
         tree, joints=tuple(_own_joint(tree, i, free, loops) for i in free),
         bodies=tuple(tree.bodies[i] for i in free),
-        frames=tuple(replace(one, body=number[one.body]) for one in tree.frames),
+        frames=tuple(replace(frame, body=number[frame.body]) for frame in tree.frames),
         values=renumbered(tree.values, {str(old + 1): str(new + 1) for new, old in enumerate(free)}),
         source_joints=tree.source_joints or tree.joint_names, followers=replace(followers, bodies=bodies))
 
 
 def _own_joint(tree: Robot, i: int, free: Sequence[int], loops: Loops | None) -> Joint:
-    """Return joint i of the tree as one of the robot's own. Its parent is the last of the robot's bodies that carries
-    it, and dependent joints between the two are in their initial posture."""
+    """Return joint i of the tree as a joint of the robot. Its parent is the last of the robot's bodies that carries the
+    joint, and dependent joints between the two are in their initial posture."""
     joint, before = tree.joints[i], tree.joints[i].before
     parent = joint.parent
     while parent not in (BASE, *free):
@@ -146,7 +147,8 @@ def _own_joint(tree: Robot, i: int, free: Sequence[int], loops: Loops | None) ->
 
 
 def lock_followed(robot: Robot, followers: DependentJoints, positions: Mapping[str, float]) -> Robot:
-    """Return a robot with dependent joints with some of its joints locked, which may be mimic joints."""
+    """Return a robot that has dependent joints with some joints locked at positions, rad or m; mimic joints can be
+    locked too."""
     tree = replace(followers.tree, warnings=robot.warnings, gravity=robot.gravity, text=robot.text, terms=robot.terms,
                    locked=robot.locked)
     # Logs contain the same joints as before, except those that are locked now.
@@ -166,14 +168,15 @@ def lock_followed(robot: Robot, followers: DependentJoints, positions: Mapping[s
     posture = followers.loops.posture.copy()
     posture[[tree.joint_index(name) for name in positions]] = list(positions.values())
     tree = replace(tree, locked={**tree.locked, **positions})
-    found = coupled(tree, {**followers.mimics, **still}, following, replace(followers.loops, posture=posture))
-    return found.measuring(measured, driven)
+    reduced = coupled(tree, {**followers.mimics, **still}, following, replace(followers.loops, posture=posture))
+    return reduced.measuring(measured, driven)
 
 
 def whole_tree(robot: Robot, inertias: ArrayLike) -> tuple[Robot, Array]:
-    """Return the robot with every joint free, and the ten parameters of all its bodies (bodies, 10).
+    """Return the robot with every joint independent, and the ten inertial parameters of all its bodies (bodies, 10).
 
-    inertias: of the robot's own bodies, optionally followed by dependent ones; by default those of the source.
+    inertias: ten parameters of each of the robot's own bodies, optionally followed by those of the dependent bodies. By
+    default, dependent bodies have the inertias of the robot file.
     """
     numbers, following = np.asarray(inertias, dtype=float), robot.followers
     if following is None:
@@ -183,30 +186,31 @@ def whole_tree(robot: Robot, inertias: ArrayLike) -> tuple[Robot, Array]:
         raise RobotError(f"robot '{robot.name}' has {robot.dof} bodies and {len(following.bodies)} dependent bodies, "
                          f"got {len(numbers)} inertias")
     order = [*following.free, *following.bodies]
-    whole = np.empty((following.tree.dof, 10))
-    whole[order[:len(numbers)]] = numbers
+    every = np.empty((following.tree.dof, 10))
+    every[order[:len(numbers)]] = numbers
     for i in order[len(numbers):]:
         own = following.tree.bodies[i].inertia
-        whole[i] = 0.0 if own is None else own
-    return following.tree, whole
+        every[i] = 0.0 if own is None else own
+    return following.tree, every
 
 
 def resolved(name: str, mimics: Mapping[str, Mimic], tree: Robot) -> Mimic:
     """Return the independent joint that a mimic joint depends on, through other mimic joints if necessary."""
-    found, seen = mimics[name], {name}
-    while found.joint in mimics and found.joint in tree.joint_names:
-        if found.joint in seen:
-            raise RobotError(f"joint '{name}' mimics '{mimics[name].joint}', which mimics it in turn; one of them "
-                             "must be independent")
-        seen.add(found.joint)
-        then = mimics[found.joint]
-        found = Mimic(then.joint, found.multiplier * then.multiplier, found.multiplier * then.offset + found.offset)
-    return found
+    mimic, seen = mimics[name], {name}
+    while mimic.joint in mimics and mimic.joint in tree.joint_names:
+        if mimic.joint in seen:
+            raise RobotError(f"joint '{name}' mimics '{mimics[name].joint}', which mimics '{name}' in turn; one of "
+                             "them must be independent")
+        seen.add(mimic.joint)
+        then = mimics[mimic.joint]
+        mimic = Mimic(then.joint, mimic.multiplier * then.multiplier, mimic.multiplier * then.offset + mimic.offset)
+    return mimic
 
 
 def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> Robot:
-    """Return the robot with these joints measured and driven; default its own."""
-    tree = robot if robot.followers is None else robot.followers.tree
+    """Return the robot with encoders on the joints `measured` and motors on the joints `driven`, by name; by default
+    both are on its independent joints."""
+    tree = robot.tree
     for what, names in (("measured", measured), ("driven", driven)):
         for name in names:
             if name not in tree.joint_names:
@@ -217,62 +221,53 @@ def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> 
     if measured and not _determines_all(robot, measured):
         raise RobotError(f"the measured joints {', '.join(measured)} of robot '{robot.name}' do not determine the "
                          f"positions of its independent joints {', '.join(robot.joint_names)}",
-                         "measure one joint for each independent joint, and joints that move with "
-                         "these", code="joints-undetermined")
+                         "measure as many joints as there are independent joints, and choose joints that move with "
+                         "them", code="joints-undetermined")
     subsets = [() if set(names) == set(robot.joint_names) else tuple(names) for names in (measured, driven)]
     return replace(robot, measured=subsets[0], driven=subsets[1])
 
 
 def _determines_all(robot: Robot, measured: Sequence[str]) -> bool:
-    """Return whether the measured joints can determine all independent joints, by a bipartite matching."""
+    """Return whether the measured joints can determine the positions of all independent joints.
+
+    In closed loops this requires a bipartite matching of independent joints with measured joints that move with them.
+    """
     followers = robot.followers
     if followers is None:
         return set(measured) == set(robot.joint_names)
     if followers.loops is None:
         rows = followers.coupling[[followers.tree.joint_index(name) for name in measured]]
         return int(np.linalg.matrix_rank(rows)) == robot.dof
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import structural_rank
+
     moves = followers.moves[[followers.tree.joint_index(name) for name in measured]]
-    taken: dict[int, int] = {}
-
-    def placed(own: int, seen: set[int]) -> bool:
-        for k in np.flatnonzero(moves[:, own]).tolist():
-            if k not in seen:
-                seen.add(k)
-                if k not in taken or placed(taken[k], seen):
-                    taken[k] = own
-                    return True
-        return False
-
-    return all(placed(own, set()) for own in range(robot.dof))
+    return int(structural_rank(csr_matrix(moves))) == robot.dof
 
 
 def as_logged(robot: Robot) -> Robot:
     """Return the joints that logs of a robot may contain, measured or driven, as a robot of unconnected bodies."""
-    tree = robot if robot.followers is None else robot.followers.tree
     names = {*robot.joint_names, *robot.measured, *robot.driven}
-    chosen = [joint for joint in tree.joints if joint.name in names]
-    return Robot(robot.name, tuple(Joint(one.name, one.kind, BASE, lower=one.lower, upper=one.upper,
-                                         reduction=one.reduction) for one in chosen),
-                 tuple(Body(one.name) for one in chosen), source_joints=robot.source_joints or robot.joint_names,
+    joints = tuple(Joint(joint.name, joint.kind, BASE, lower=joint.lower, upper=joint.upper, reduction=joint.reduction)
+                   for joint in robot.tree.joints if joint.name in names)
+    return Robot(robot.name, joints, tuple(Body(joint.name) for joint in joints),
+                 source_joints=robot.source_joints or robot.joint_names,
                  measured=robot.measured or robot.joint_names, driven=robot.driven or robot.joint_names)
 
 
 def links_with_fixed_inertia(robot: Robot) -> tuple[str, ...]:
-    """Return names of the bodies whose inertia is known and not identified, including dependent ones."""
-    bodies = robot.bodies if robot.followers is None else robot.followers.tree.bodies
-    return tuple(body.name for body in bodies if body.fixed_inertia)
+    """Return the names of all bodies, dependent bodies included, whose inertia is known and not identified."""
+    return tuple(body.name for body in robot.tree.bodies if body.fixed_inertia)
 
 
 def with_fixed_inertias(robot: Robot, links: Sequence[str]) -> Robot:
-    """Return the robot with the inertia of these bodies fixed, in addition to those of its file."""
-    followers = robot.followers
-    whole = robot.bodies if followers is None else followers.tree.bodies
+    """Return the robot in which the inertias of the named bodies are fixed, as well as those that its file fixes."""
+    followers, bodies = robot.followers, {body.name: body for body in robot.tree.bodies}
     for name in links:
-        body = next((one for one in whole if one.name == name), None)
-        if body is None:
+        if name not in bodies:
             raise RobotError(f"robot '{robot.name}' has no body '{name}' whose inertia could be fixed; its bodies are "
-                             f"{', '.join(one.name for one in whole)}", code="unknown-body")
-        if body.inertia is None:
+                             f"{', '.join(bodies)}", code="unknown-body")
+        if bodies[name].inertia is None:
             raise RobotError(f"the inertia of body '{name}' of robot '{robot.name}' cannot be fixed: the robot file "
                              "gives no inertia for it")
 

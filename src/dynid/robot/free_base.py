@@ -1,10 +1,11 @@
 """A free root joint: the base of a robot that walks, floats or flies, and the detection of robots that walk.
 
 The free joint is six coordinates in front of the robot's own joints: translation of the root link along x, y and z of
-its own frame, and rotation about them. They are coordinates of velocity: the velocity of a robot with a free base is
-the twist of its root link in the root's axes, linear part first, and then the joint velocities. Its configuration is
-the position of the root in the world, a unit quaternion (x, y, z, w) and the joint positions, as in Pinocchio. There
-are no angles of orientation. The first five of the six bodies are virtual, and the sixth is the root link.
+its own frame, and rotation about these axes. The six coordinates are used for velocities only: the velocity of a robot
+with a free base is the twist of its root link in the root's axes, linear part first, and then the joint velocities. Its
+configuration is the position of the root in the world, a unit quaternion (x, y, z, w) and the joint positions, as in
+Pinocchio. There are no angles of orientation. The first five of the six bodies are virtual, and the sixth is the root
+link.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def frame_names(robot: Robot, near: str) -> list[str]:
     dependent = robot.followers.names if robot.followers is not None else ()
     names = {*(frame.name for frame in robot.frames), *robot.body_names, *dependent} - added
     names |= set() if robot.has_free_base else {robot.base}
-    return sorted(sorted(names), key=lambda one: -SequenceMatcher(None, one.lower(), near.lower()).ratio())
+    return sorted(sorted(names), key=lambda name: -SequenceMatcher(None, name.lower(), near.lower()).ratio())
 
 
 def freed(robot: Robot) -> Robot:
@@ -68,7 +69,7 @@ def freed(robot: Robot) -> Robot:
     renamed = {str(k + 1): str(k + 1 + FREE_COORDINATES) for k in range(robot.dof)}
     return replace(robot, joints=joints, bodies=(*free_bodies(robot.root), *robot.bodies), frames=frames, base="world",
                    values=renumbered(robot.values, renamed), has_free_base=True,
-                   warnings=tuple(one for one in robot.warnings if not one.endswith(ABOUT_FIXED_BASES)))
+                   warnings=tuple(text for text in robot.warnings if not text.endswith(ABOUT_FIXED_BASES)))
 
 
 def fixed(robot: Robot) -> Robot:
@@ -106,10 +107,10 @@ def refuse_free_base(robot: Robot, purpose: str) -> None:
 
 
 def base_warnings(robot: Robot) -> tuple[str, ...]:
-    """Return a warning if the robot seems to walk, because its base is treated as fixed; otherwise none.
+    """Return a warning if a robot with a fixed base seems to have legs, otherwise an empty tuple.
 
-    A robot seems to walk if two chains of at least three joints with names of legs start at the base, or four chains of
-    any name.
+    A robot seems to have legs if at least two chains of three or more joints with names such as "knee" start at its
+    base, or at least four such chains with any names.
     """
     if robot.has_free_base:
         return ()

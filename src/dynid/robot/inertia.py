@@ -63,9 +63,9 @@ def entries(matrix: ArrayLike) -> Array:
 
 
 def from_central(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike) -> Array:
-    """Return ten parameters from mass (kg), centre of mass (m) and inertia about it (3 x 3, kg m^2).
+    """Return ten inertial parameters from mass (kg), centre of mass (m) and inertia about it (3 x 3, kg m^2).
 
-    Steiner: I_origin = I_com + m (|c|^2 1 - c c').
+    By Steiner's theorem, I_origin = I_com + m (|c|^2 1 - c c').
     """
     mass, com = np.asarray(mass, dtype=float), np.asarray(com, dtype=float)
     inertia = np.asarray(inertia, dtype=float)
@@ -138,33 +138,33 @@ def from_pinocchio(parameters: ArrayLike) -> Array:
 
 
 def to_mujoco(parameters: ArrayLike) -> tuple[Array, Array, Array]:
-    """Return mass (...), centre of mass (..., 3) and MuJoCo's fullinertia XX YY ZZ XY XZ YZ about it."""
+    """Return mass (...), centre of mass (..., 3) and inertia about it (..., 6), XX YY ZZ XY XZ YZ as in MuJoCo."""
     mass, com, inertia = to_central(parameters)
     return mass, com, entries(inertia)[..., [0, 3, 5, 1, 2, 4]]
 
 
 def to_mujoco_attributes(parameters: ArrayLike) -> dict[str, Array]:
-    """Return the attributes of MuJoCo's <inertial> of one link (10,): mass, centre of mass and inertia.
+    """Return the attributes of MuJoCo's <inertial> element from the ten parameters (10,) of a link.
 
     The inertia is written as principal moments with their axes. MuJoCo computes these from `fullinertia` itself, and
     version 3.11 does so with torque errors of up to 4e-7 N m. A link that is not physically consistent, which MuJoCo
     refuses, keeps `fullinertia`.
     """
     mass, com, full = to_mujoco(parameters)
-    found = {"pos": com, "mass": mass}
+    attributes = {"pos": com, "mass": mass}
     if not np.any(full[3:]):
-        return {**found, "diaginertia": full[:3]}
+        return {**attributes, "diaginertia": full[:3]}
     moments, axes = np.linalg.eigh(symmetric(full[[0, 3, 4, 1, 5, 2]]))
     if moments[0] <= 0.0:
-        return {**found, "fullinertia": full}
-    return {**found, "quat": quaternion(axes * np.sign(np.linalg.det(axes))), "diaginertia": moments}
+        return {**attributes, "fullinertia": full}
+    return {**attributes, "quat": quaternion(axes * np.sign(np.linalg.det(axes))), "diaginertia": moments}
 
 
 def to_log_cholesky(parameters: ArrayLike) -> Array:
-    """Return ten free numbers (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) of a consistent body.
+    """Return the log-Cholesky coordinates (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) of a body (..., 10).
 
     The pseudo-inertia is U U' with U = exp(alpha) [[e^d1 s12 s13 t1], [0 e^d2 s23 t2], [0 0 e^d3 t3], [0 0 0 1]]
-    (Rucker and Wensing 2022): any ten numbers give a physically consistent body.
+    (Rucker and Wensing 2022): any ten real coordinates describe a physically consistent body.
     """
     pseudo = pseudo_inertia(parameters)
     try:
@@ -181,7 +181,9 @@ def to_log_cholesky(parameters: ArrayLike) -> Array:
 
 
 def change_frame(pose: ArrayLike) -> Array:
-    """Return the 10 x 10 matrix that converts a body's parameters from frame B to frame A; pose (4 x 4): of B in A.
+    """Return the matrix (10, 10) that converts the inertial parameters of a body from frame B to frame A.
+
+    pose (4, 4): pose of frame B in frame A.
 
     For the pseudo-inertia a change of frame is P_A = T P_B T'.
     """
@@ -192,7 +194,7 @@ def change_frame(pose: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class InertiaProblem:
-    """A fault of the inertia of one link; `violation` is its size in kg, kg m^2 or m, 0 for a missing inertia."""
+    """A fault of the inertia of one link; `violation`: size of the fault, kg, kg m^2 or m; 0 for a missing inertia."""
 
     link: str
     kind: Literal["missing", "mass", "not-positive-definite", "triangle", "centre-of-mass"]
@@ -201,18 +203,19 @@ class InertiaProblem:
 
 
 def can_exist(parameters: ArrayLike) -> bool:
-    """Return whether the ten parameters are physically consistent up to rounding, including points and plates.
+    """Return whether the ten parameters of a body are physically consistent up to rounding.
 
-    Their pseudo-inertia must have no negative eigenvalue (Ardiani, eq. 1.47).
+    Their pseudo-inertia must have no negative eigenvalue (Ardiani, eq. 1.47). Point masses and flat plates are
+    consistent too.
     """
     eigenvalues = np.linalg.eigvalsh(pseudo_inertia(parameters))
     return bool(eigenvalues[0] >= -EIGENVALUE_TOLERANCE * max(float(np.abs(eigenvalues).max()), 1e-300))
 
 
 def body_faults(link: str, parameters: ArrayLike, rounding: float = 0.0) -> Iterator[InertiaProblem]:
-    """Yield faults of the ten parameters of a link: mass, inertia, or triangle inequality of its principal moments.
+    """Yield the faults of the ten inertial parameters of a link: in mass, inertia, or triangle inequality.
 
-    rounding: tolerance of the triangle inequality relative to the largest moment.
+    rounding: tolerance of the triangle inequality, relative to the largest principal moment.
     """
     ten = _ten(parameters)
     mass = float(ten[9])

@@ -1,4 +1,4 @@
-"""Robot with locked joints: they become fixed, and the bodies they move are merged into their parents."""
+"""Robots with locked joints, which become fixed; the bodies on locked joints are merged into their parents."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _NUMBERED = re.compile(r"(.*?)(\d+)")
 
 
 def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
-    """Return the robot without the named joints, each fixed at its position (rad or m); bodies keep all inertia.
+    """Return the robot with the named joints fixed at positions, rad or m.
 
-    A body on a locked joint is merged into its parent, and its name remains as a frame. `Robot.locked` lists them.
+    A body on a locked joint is merged into its parent with its inertia, and its name remains as a frame. `Robot.locked`
+    lists the locked joints.
     """
     if robot.followers is not None and positions:
         from dynid.robot.followers import lock_followed
@@ -31,7 +32,8 @@ def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
             raise RobotError(f"'{name}' of robot '{robot.name}' is a coordinate of its free base and cannot be locked",
                              "add --fixed-base to fix the whole base", code="locked-free-base")
         if not math.isfinite(position):
-            raise RobotError(f"joint '{name}' of robot '{robot.name}' cannot be locked at {position}", code="bad-lock")
+            raise RobotError(f"joint '{name}' of robot '{robot.name}' cannot be locked at {position}",
+                             "give a finite position, rad or m", code="bad-lock")
     if not positions:
         return robot
     kept = [i for i, name in enumerate(robot.joint_names) if name not in positions]
@@ -60,7 +62,7 @@ def locked(robot: Robot, positions: Mapping[str, float]) -> Robot:
 def only(robot: Robot, names: Sequence[str], positions: Mapping[str, float] | None = None) -> Robot:
     """Return the robot with only the named joints.
 
-    The others are locked at their positions, by default at zero or the nearest limit.
+    The other joints are locked at `positions`, rad or m, by default at zero or at the limit nearest to zero.
     """
     for name in names:
         robot.joint_index(name)
@@ -70,49 +72,51 @@ def only(robot: Robot, names: Sequence[str], positions: Mapping[str, float] | No
 
 
 def pose_at(joint: Joint, position: float) -> Array:
-    """Return the pose (4, 4) of a joint's body in its parent at a position."""
+    """Return the pose (4, 4) of a joint's body in the parent body at a joint position, rad or m."""
     motion = translation(0.0, 0.0, position) if joint.prismatic else rotation_z(position)
     return np.asarray(joint.before @ motion @ joint.after)
 
 
 def _merged(robot: Robot, home: int, members: Mapping[int, Array]) -> Body:
-    """Return a body merged with other bodies, given by number with their poses in it."""
+    """Return body number `home` merged with other bodies; members: poses (4, 4) of these bodies in it, by number."""
     body = robot.bodies[home]
     if len(members) == 1:
         return body
     parts, shapes = [], []
     for i, pose in members.items():
-        one = robot.bodies[i]
-        own = one.parts or (Part(one.name, np.eye(4), one.inertia),)
+        member = robot.bodies[i]
+        own = member.parts or (Part(member.name, np.eye(4), member.inertia),)
         parts += [replace(part, pose=pose @ part.pose) for part in own]
-        shapes += [replace(shape, pose=pose @ shape.pose) for shape in one.shapes]
+        shapes += [replace(shape, pose=pose @ shape.pose) for shape in member.shapes]
     return Body(body.name, merged_inertia(parts), tuple(shapes), tuple(parts))
 
 
 def renumbered(values: Mapping[str, float], renamed: Mapping[str, str]) -> dict[str, float]:
-    """Return parameter values of the robot file with the joint numbers of the reduced robot, without those of locked
-    joints."""
-    found = {}
+    """Return parameter values by name with new joint numbers in the names.
+
+    renamed: new number of each old joint number, as text. Values of joints that are not listed are left out.
+    """
+    kept = {}
     for name, value in values.items():
         numbered = _NUMBERED.fullmatch(name)
         if numbered is None:
-            found[name] = value
+            kept[name] = value
         elif numbered[2] in renamed:
-            found[numbered[1] + renamed[numbered[2]]] = value
-    return found
+            kept[numbered[1] + renamed[numbered[2]]] = value
+    return kept
 
 
 def _terms(robot: Robot, positions: Mapping[str, float]) -> Sequence[Mapping[str, Any]]:
-    """Return the terms in the robot file, with joints by name; raise an error for one that couples a locked joint to
-    others."""
-    found = []
+    """Return the terms of the robot file without the locked joints; raise an error for a term that couples a locked
+    joint to another joint."""
+    reduced = []
     for term in robot.terms:
-        joints = [robot.joint_names[robot.joint_index(one)] for one in term.get("joints", ())]
+        joints = [robot.joint_names[robot.joint_index(joint)] for joint in term.get("joints", ())]
         if "coupling" in term or (term["kind"] == "coupled-wrist" and set(joints) & set(positions)):
             raise RobotError(f"robot '{robot.name}' has motors that drive several joints at once (term "
                              f"'{term['kind']}'), so {', '.join(positions)} cannot be locked alone",
                              code="motors-coupled")
         kept = [name for name in joints if name not in positions]
         if kept or not joints:
-            found.append({**term, **({"joints": kept} if joints else {})})
-    return found
+            reduced.append({**term, **({"joints": kept} if joints else {})})
+    return reduced

@@ -1,4 +1,4 @@
-"""Loop closures that connect two places of a tree, so that some joints depend on others."""
+"""Loop closures, which connect two places of a kinematic tree, so that some joints depend on others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Closure:
     Attributes:
         kind: "point" (a ball joint: the origins coincide), "axis" (a hinge: the z axes coincide too), "rigid" (no
             relative motion), "rod" (the origins have the distance `length`, m).
-        first, second: places on bodies of the tree, or on its base.
+        first, second: attachment frames on bodies of the tree, or on its base.
+        length: length of a rod, m.
     """
 
     name: str
@@ -39,8 +40,8 @@ class Closure:
         if self.kind == "rod" and not (np.isfinite(self.length) and self.length > 0.0):
             raise RobotError(f"closure '{self.name}' is a rod of length {self.length}; give a length above zero, in m")
         if self.first.body == self.second.body:
-            raise RobotError(f"closure '{self.name}' joins two points of the same body, '{self.first.name}' and "
-                             f"'{self.second.name}'")
+            raise RobotError(f"closure '{self.name}' connects two points of the same body, '{self.first.name}' and "
+                             f"'{self.second.name}'; give points on two different bodies")
 
     @property
     def equations(self) -> int:
@@ -48,7 +49,7 @@ class Closure:
         return EQUATIONS[self.kind]
 
     def joints(self, tree: Robot) -> Bools:
-        """Return which joints of the tree belong to the loop (tree.dof,): those on only one path to its ends."""
+        """Return the mask (tree.dof,) of the joints in the loop: joints on the path to only one end of the closure."""
         first, second = (np.zeros(tree.dof, dtype=bool) if end.body == BASE else tree.supports[:, end.body]
                          for end in (self.first, self.second))
         return np.asarray(first != second)
@@ -56,8 +57,8 @@ class Closure:
 
 @dataclass(frozen=True, eq=False)
 class Loops:
-    """Closures of a tree and a posture (tree.dof,) in which they are nearly closed, which selects the assembly
-    branch."""
+    """Closures of a tree, and a posture (tree.dof,) in which the loops are nearly closed. The posture selects the
+    assembly branch."""
 
     closures: tuple[Closure, ...]
     posture: Array
@@ -70,11 +71,13 @@ class Loops:
 
 def closed(tree: Robot, closures: Sequence[Closure], following: Sequence[str],
            posture: Mapping[str, float] | None = None, mimics: Mapping[str, Mimic] | None = None) -> Robot:
-    """Return the robot whose joints are the independent ones of a tree.
+    """Return the robot whose joints are the independent joints of a tree with closed loops.
 
     Args:
+        tree: kinematic tree with every joint independent.
+        closures: loop closures of the tree.
         following: names of the joints that depend on others through the closures.
-        posture: positions of joints (rad or m) near which the loops are closed, zero for those not named.
+        posture: positions of joints (rad or m) near which the loops are closed; zero for joints that are not named.
         mimics: mimic joints, which depend linearly on one other joint.
     """
     if tree.has_free_base:
@@ -96,7 +99,7 @@ def closed(tree: Robot, closures: Sequence[Closure], following: Sequence[str],
 
 
 def moves_with(followers: DependentJoints) -> Bools:
-    """Return moves[j, a]: whether joint j of the tree can move when joint a of the robot does (tree.dof, dof)."""
+    """Return the mask (tree.dof, dof) whose entry [j, a] is True if joint j of the tree can move with joint a."""
     own = followers.coupling != 0.0
     dof = len(followers.free)
     if followers.loops is None:
@@ -111,11 +114,11 @@ def moves_with(followers: DependentJoints) -> Bools:
 
 
 def _merged(sets: Sequence[Bools]) -> list[Bools]:
-    """Return sets merged until no two of them share a member."""
-    found: list[Bools] = []
-    for one in sets:
-        disjoint = [other for other in found if not np.any(other & one)]
-        joined = np.any([one, *(other for other in found if np.any(other & one))], axis=0)
-        found = [*disjoint, joined]
-    return found
+    """Return sets of coordinates, given as masks, merged until no two sets share a coordinate."""
+    merged: list[Bools] = []
+    for new in sets:
+        disjoint = [group for group in merged if not np.any(group & new)]
+        joined = np.any([new, *(group for group in merged if np.any(group & new))], axis=0)
+        merged = [*disjoint, joined]
+    return merged
 

@@ -66,12 +66,16 @@ def read_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None, fix
 
 @dataclass
 class _Tree:
-    """Content of <worldbody>, with bodies in the order of the file.
+    """Reader of <worldbody>: joints, bodies, frames and parameter values in the order of the file.
 
     Attributes:
+        text: reader of the attributes of elements.
+        fixed_base: whether a free joint is treated as fixed.
+        parts: links of the file that belong to each body, by index of the body.
         spots: places of bodies and sites, by ("body" or "site", name).
-        refs: position of each joint in the initial posture of the file.
-        addresses: index of each joint's position among those of a <key>.
+        refs: position of each joint in the initial posture of the file, rad or m.
+        addresses: index of each joint's position among the positions of a <key>.
+        names: names in use, by kind of element.
     """
 
     text: MjcfText
@@ -113,7 +117,7 @@ class _Tree:
                 self.body(place, spot, where)
 
     def name(self, kind: str, given: str | None) -> str:
-        """Return the name of an element, or a generated one; raise an error if the file has it twice."""
+        """Return the given name of an element or a generated name; raise an error for a name that is used twice."""
         if given and given in self.names[kind]:
             raise self.text.error(f"two {kind} elements have the name '{given}'")
         return unique_name(kind, given, self.names[kind])
@@ -138,8 +142,8 @@ class _Tree:
         pose = place.frame @ text.pose(element.attrib, where)
         drawn = parent.drawn @ pose
         inside = list(text.contents(element, childclass))
-        moving = [one for one in inside if one.element.tag in ("joint", "freejoint")]
-        if any(self.kind(one) == "free" for one in moving):
+        moving = [child for child in inside if child.element.tag in ("joint", "freejoint")]
+        if any(self.kind(child) == "free" for child in moving):
             if parent_name != "the world" or len(moving) > 1:
                 raise text.error(f"a free joint of {where} must be the only joint of a body that is attached to the "
                                  "world")
@@ -147,8 +151,8 @@ class _Tree:
             if self.free(name, where):
                 parent, pose = Spot(ROOT, np.eye(4), parent.drawn), np.eye(4)
         spot = Spot(parent.body, parent.pose @ pose, drawn)
-        for k, one in enumerate(moving):
-            self.joint(one, spot, name, last=k == len(moving) - 1)
+        for k, child in enumerate(moving):
+            self.joint(child, spot, name, last=k == len(moving) - 1)
             spot = Spot(len(self.joints) - 1, np.eye(4), drawn)
         self.spots["body", name] = spot
         self.frames.append(Frame(name, spot.body, spot.pose))
@@ -161,7 +165,7 @@ class _Tree:
         self.inside(element, childclass, self.spots["body", name], where)
 
     def free(self, name: str, where: str) -> bool:
-        """Add the six coordinates of a free joint; return False if the base is to be fixed."""
+        """Add the six coordinates of a free joint and return True; return False if the base is treated as fixed."""
         self.positions += 7
         if self.fixed_base:
             self.text.warnings.append(f"{where} is a floating base, but the base is assumed to be fixed: use logs in "
@@ -184,7 +188,7 @@ class _Tree:
         return self.text.attributes(place.element, "joint", named, place.childclass).get("type", "hinge")
 
     def joint(self, place: ElementPose, spot: Spot, body: str, last: bool) -> None:
-        """Read one joint of a body; all joints except the last move a massless body whose frame is that of the next."""
+        """Read one joint of a body. Every joint except the last moves a massless body, which carries the next joint."""
         text = self.text
         name = self.name("joint", place.element.get("name"))
         where = f"joint '{name}'"
@@ -196,9 +200,8 @@ class _Tree:
         unit = 1.0 if sliding else text.unit
         ref = unit * float(text.numbers(attributes, "ref", 1, where, (0.0,))[0])
         axis = text.direction(text.numbers(attributes, "axis", 3, where, (0.0, 0.0, 1.0)), "axis", where)
-        own = np.eye(4)
-        own[:3, 3] = text.numbers(attributes, "pos", 3, where, (0.0, 0.0, 0.0))
-        own = place.frame @ own @ turn_z_to(axis)
+        position = text.numbers(attributes, "pos", 3, where, (0.0, 0.0, 0.0))
+        own = place.frame @ translation(*position) @ turn_z_to(axis)
         back = translation(0.0, 0.0, -ref) if sliding else rotation_z(-ref)
         lower, upper = self.limits(attributes, unit, where)
         effort = float(np.abs(text.numbers(attributes, "actuatorfrcrange", 2, where, (0.0, 0.0))).max())
@@ -231,21 +234,21 @@ class _Tree:
                 np.inf if upper >= MUJOCO_INFINITY else float(upper) * unit)
 
     def inertia(self, inside: Sequence[ElementPose], where: str, still: bool) -> Array | None:
-        """Return ten parameters of a body in its frame; None if it has neither <inertial> nor geoms with an inertia.
+        """Return the ten inertial parameters (10,) of a body in its frame; None without <inertial> and geoms with mass.
 
-        still: whether the body does not move, so that its geoms need no known inertia.
+        still: whether the body cannot move, so that an unknown inertia of its geoms is accepted.
         """
         text = self.text
-        found = [place for place in inside if place.element.tag == "inertial"]
-        if len(found) > 1:
-            raise text.error(f"{where} has {len(found)} <inertial> elements; a body has at most one")
+        inertials = [place for place in inside if place.element.tag == "inertial"]
+        if len(inertials) > 1:
+            raise text.error(f"{where} has {len(inertials)} <inertial> elements; a body has at most one")
         mode = text.compiler.get("inertiafromgeom", "auto")
-        if not still and (mode == "true" or (mode == "auto" and not found)):
+        if not still and (mode == "true" or (mode == "auto" and not inertials)):
             return geoms_inertia(text, inside, where, _SAVED_MODEL_HINT)
-        if not found:
+        if not inertials:
             return None
-        attributes, what = found[0].element.attrib, f"<inertial> of {where}"
-        pose = found[0].frame @ text.pose(attributes, what)
+        attributes, what = inertials[0].element.attrib, f"<inertial> of {where}"
+        pose = inertials[0].frame @ text.pose(attributes, what)
         mass = text.numbers(attributes, "mass", 1, what)[0]
         if "fullinertia" in attributes:
             if "diaginertia" in attributes or set(attributes) & set(ORIENTATIONS):
@@ -284,7 +287,10 @@ class _Tree:
 
 
 def _expand(element: Element, file: str, folder: Path, top: Path, seen: set[Path], depth: int) -> None:
-    """Replace every <include> inside an element by the file that it names. top: folder of the model."""
+    """Replace every <include> inside an element by the content of the included file.
+
+    folder: folder of the file that contains the element; top: folder of the model; seen: files included so far.
+    """
     if depth > MAX_XML_DEPTH:
         return  # `MjcfText` raises the error
     for place, child in reversed(list(enumerate(element))):
@@ -301,14 +307,14 @@ def _included(element: Element, file: str, folder: Path, top: Path, seen: set[Pa
     name = element.get("file", "")
     choices = [base / name for base in (folder, top)]
     try:
-        path = next((one for one in choices if one.is_file()), choices[0]).resolve()
+        path = next((choice for choice in choices if choice.is_file()), choices[0]).resolve()
     except (OSError, ValueError):
         raise RobotError(f"{file}: <include> names '{name[:60]}', which is not a valid file name") from None
     if not name or not path.is_relative_to(top.resolve()):
         raise RobotError(f"{file}: <include> names '{name}', which is not inside the folder of the model; copy it "
                          "there")
     if path in seen or len(seen) >= MAX_INCLUDED_FILES:
-        raise RobotError(f"{file}: <include> names '{name}', which is included already")
+        raise RobotError(f"{file}: <include> names '{name}', which is included already; include each file once")
     seen.add(path)
     root, called, _, _ = parse_xml(path, "MJCF")
     if root.tag not in _ROOT_TAGS:

@@ -1,10 +1,11 @@
-"""Equality constraints of an MJCF as dependent joints that are linear in one other joint (mimic joints), or as
-closures.
+"""Conversion of the equality constraints of an MJCF file to mimic joints and loop closures.
 
-- joint: joint1 depends linearly on joint2, or joint2 on joint1 if only joint1 is driven. A single joint is fixed.
-- connect: a point; two of them between the same two bodies are an axis. weld: rigid. Both connect bodies or sites.
-- tendon: a spatial one of fixed length over two sites is a rod.
-- Joints of loops without an actuator are dependent. The first <key> selects the assembly branch, else the model.
+- <joint>: joint1 depends linearly on joint2, or joint2 on joint1 if only joint1 is driven. A single joint is fixed.
+- <connect>: a closure of kind "point"; two <connect> between the same two bodies are a closure of kind "axis".
+- <weld>: a closure of kind "rigid". Both <connect> and <weld> connect bodies or sites.
+- <tendon>: a spatial tendon of fixed length between two sites is a closure of kind "rod".
+- Joints of loops without an actuator are dependent. The posture of the first <key> selects the assembly branch; without
+  a <key>, the initial posture of the model does.
 """
 
 from __future__ import annotations
@@ -27,8 +28,14 @@ _SAME_POINT = 1e-6  # m: smallest distance of two different points, and relative
 
 @dataclass(frozen=True, eq=False)
 class Spot:
-    """A place on a body of the tree: its pose (4, 4) in the body, and in the world in the initial posture
-    of the file."""
+    """A place on a body of the tree.
+
+    Attributes:
+        body: index of the body, BASE for the world.
+        pose: pose (4, 4) of the place in the body frame.
+        drawn: pose (4, 4) of the place in the world, in the initial posture of the file.
+        mocap: whether the place is on a mocap body, which the user of the simulator moves.
+    """
 
     body: int
     pose: Array
@@ -40,7 +47,11 @@ Spots = Mapping[tuple[str, str], Spot]
 
 
 def close_loops(tree: Robot, text: MjcfText, spots: Spots, refs: Sequence[float], addresses: Sequence[int]) -> Robot:
-    """Return the robot whose joints are those of the tree that the constraints of the file leave independent."""
+    """Return the robot whose joints are the joints of the tree that the constraints of the file leave independent.
+
+    spots: places of bodies and sites; refs: initial position of each joint, rad or m; addresses: index of each joint's
+    position in a <key>.
+    """
     reader = _Constraints(tree, text, spots, dict(zip(tree.joint_names, refs, strict=True)))
     driven = reader.driven()
     for section in text.root.findall("equality"):
@@ -65,32 +76,31 @@ def close_loops(tree: Robot, text: MjcfText, spots: Spots, refs: Sequence[float]
 
 
 class _Constraints:
-    """Converter of equality constraints into mimic joints and closures of a tree; refs: initial position
-    of each joint."""
+    """Converter of equality constraints to mimic joints and closures; refs: initial positions of joints, rad or m."""
 
     def __init__(self, tree: Robot, text: MjcfText, spots: Spots, refs: Mapping[str, float]) -> None:
         self.tree, self.text, self.spots, self.refs = tree, text, spots, refs
         self.mimics: dict[str, Mimic] = {}
         self.closures: list[Closure] = []
-        self.tendons = {one.get("name"): one for section in text.root.findall("tendon") for one in section}
+        self.tendons = {tendon.get("name"): tendon for section in text.root.findall("tendon") for tendon in section}
 
     def driven(self) -> set[str] | None:
-        """Return the names of the joints with actuators, including actuators on joint tendons; None without
-        actuators."""
-        found: set[str] = set()
-        elements = [one for section in self.text.root.findall("actuator") for one in section if one.tag in ACTUATORS]
+        """Return the names of the joints that actuators drive, directly or through tendons; None without actuators."""
+        names: set[str] = set()
+        elements = [element for section in self.text.root.findall("actuator") for element in section
+                    if element.tag in ACTUATORS]
         for element in elements:
             where = f"actuator '{element.get('name', '')}'"
             attributes = self.text.attributes(element, "actuator", where)
             name = attributes.get("joint", attributes.get("jointinparent"))
             if name is not None:
-                found.add(self.joint(name, where))
+                names.add(self.joint(name, where))
             elif attributes.get("tendon") in self.tendons:
                 tendon = self.tendons[attributes["tendon"]]
-                found |= {self.joint(one.get("joint", ""), where) for one in tendon.findall("joint")}
+                names |= {self.joint(joint.get("joint", ""), where) for joint in tendon.findall("joint")}
             if any(attributes.get(key, "0") not in ("0", "0.0") for key in ("armature", "damping")):
                 self.text.warnings.append(f"armature and damping of {where} are ignored; set them on its joint")
-        return found if elements else None
+        return names if elements else None
 
     def joint(self, name: str, where: str) -> str:
         if name not in self.tree.joint_names:
@@ -110,14 +120,14 @@ class _Constraints:
             raise self.text.error(f"{where} is not supported; supported are connect, weld, joint and tendon")
 
     def coefficients(self, attributes: Mapping[str, str], where: str) -> Array:
-        """Return the coefficients of a polynomial (5,), with MuJoCo's defaults for missing ones."""
+        """Return the coefficients (5,) of a polynomial, with MuJoCo's defaults for missing coefficients."""
         count = min(max(len(attributes.get("polycoef", "0").split()), 1), 5)
-        found = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
-        found[:count] = self.text.numbers(attributes, "polycoef", count, where, (0.0,))
-        return found
+        values = np.array([0.0, 1.0, 0.0, 0.0, 0.0])
+        values[:count] = self.text.numbers(attributes, "polycoef", count, where, (0.0,))
+        return values
 
     def mimic(self, attributes: Mapping[str, str], where: str, driven: set[str]) -> None:
-        """Add a mimic joint q1 - ref1 = a0 + a1 (q2 - ref2)."""
+        """Add a mimic joint with the positions q1 - ref1 = a0 + a1 (q2 - ref2), where a0 and a1 are coefficients."""
         coefficients = self.coefficients(attributes, where)
         first = self.joint(attributes.get("joint1", ""), where)
         if "joint2" not in attributes:
@@ -139,8 +149,9 @@ class _Constraints:
 
     def follow(self, name: str, mimic: Mimic, where: str) -> None:
         if name in self.mimics or name == mimic.joint:
-            raise self.text.error(f"{where} makes joint '{name}' depend on '{mimic.joint}', but it depends on "
-                                  f"{'itself' if name == mimic.joint else self.mimics[name].joint} already")
+            raise self.text.error(f"{where} makes joint '{name}' depend on '{mimic.joint}', but " + (
+                "a joint cannot depend on itself" if name == mimic.joint else
+                f"'{name}' depends on '{self.mimics[name].joint}' already") + "; remove the constraint")
         self.mimics[name] = mimic
 
     def spot(self, kind: str, name: str, where: str) -> Spot:
@@ -160,18 +171,17 @@ class _Constraints:
             raise self.text.error(f'{where} has torquescale="0"; use <connect> instead')
         places = [first.pose, second.pose]
         if kind == "body":
-            # If only one place is given, the other one follows from the initial posture.
+            # If only one attachment frame is given, the other one follows from the initial posture.
             across = inverse(second.drawn) @ first.drawn
             if tag == "connect":
                 at = translation(*self.text.numbers(attributes, "anchor", 3, where))
                 places = [first.pose @ at, second.pose @ across @ at]
             else:
                 pose = self.text.numbers(attributes, "relpose", 7, where, (0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
-                given = "relpose" in attributes and np.any(pose[3:])
                 between = inverse(across)
-                if given:
-                    between = from_quat(self.text.direction(pose[3:], "relpose", where))
-                    between[:3, 3] = pose[:3]
+                if "relpose" in attributes and np.any(pose[3:]):
+                    turn = from_quat(self.text.direction(pose[3:], "relpose", where))
+                    between = translation(*pose[:3]) @ turn
                 places = [first.pose @ between, second.pose]
         self.hold(name, "point" if tag == "connect" else "rigid", (first.body, second.body), places)
 
@@ -182,12 +192,12 @@ class _Constraints:
         self.closures.append(Closure(name, kind, ends[0], ends[1], length))
 
     def rod(self, attributes: Mapping[str, str], name: str, where: str) -> None:
-        """Add a rod whose length is that of the initial posture plus a0."""
+        """Add a rod whose length is the distance of its ends in the initial posture plus the coefficient a0."""
         tendon = self.tendons.get(attributes.get("tendon1"))
-        sites = [] if tendon is None else [one.get("site", "") for one in tendon]
+        sites = [] if tendon is None else [site.get("site", "") for site in tendon]
         if tendon is None or "tendon2" in attributes or tendon.tag != "spatial" or len(sites) != 2:
-            raise self.text.error(f"{where} is not supported; the only supported tendon is a spatial one between two "
-                                  f"sites, which acts as a rod")
+            raise self.text.error(f"{where} is not supported; the only supported tendon is a spatial tendon between "
+                                  "two sites, which acts as a rod")
         first, second = (self.spot("site", site, where) for site in sites)
         drawn = float(np.linalg.norm(first.drawn[:3, 3] - second.drawn[:3, 3]))
         self.hold(name, "rod", (first.body, second.body), (first.pose, second.pose),
@@ -199,13 +209,13 @@ class _Constraints:
         inside = np.zeros(tree.dof, dtype=bool)
         for closure in closures:
             inside |= closure.joints(tree)
-        # A joint in a loop that mimics another brings that one into the loop.
+        # If a joint in a loop is a mimic joint, the joint that it depends on belongs to the loop too.
         in_loop = {resolved(name, self.mimics, tree).joint if name in self.mimics else name
-                   for name, one in zip(names, inside, strict=True) if one}
+                   for name, is_inside in zip(names, inside, strict=True) if is_inside}
         return [name for name in names if name in in_loop and name not in (driven or set())]
 
     def posture(self, addresses: Sequence[int]) -> dict[str, float]:
-        """Return the positions of all joints in the first <key> that has them, otherwise in the initial posture."""
+        """Return the positions of all joints in the first <key> with positions, otherwise in the initial posture."""
         for key in (key for section in self.text.root.findall("keyframe") for key in section.findall("key")):
             words = key.get("qpos", "").split()
             if words:
@@ -218,21 +228,21 @@ class _Constraints:
 
 
 def _with_axes(closures: Sequence[Closure]) -> list[Closure]:
-    """Return the closures, with two points between the same two bodies replaced by one axis through both."""
-    found: list[Closure] = []
+    """Return the closures, with two points between the same two bodies replaced by one axis through both points."""
+    combined: list[Closure] = []
     for closure in closures:
-        for k, other in enumerate(found):
+        for k, other in enumerate(combined):
             if other.kind == closure.kind == "point" and (other.first.body, other.second.body) == (
                     closure.first.body, closure.second.body):
                 along = [b.pose[:3, 3] - a.pose[:3, 3] for a, b in
                          ((other.first, closure.first), (other.second, closure.second))]
-                lengths = [float(np.linalg.norm(one)) for one in along]
+                lengths = [float(np.linalg.norm(vector)) for vector in along]
                 if min(lengths) > _SAME_POINT and abs(lengths[0] - lengths[1]) <= _SAME_POINT * max(lengths):
                     first, second = (
-                        Frame(end.name, end.body, translation(*end.pose[:3, 3]) @ turn_z_to(one / length))
-                        for end, one, length in zip((other.first, other.second), along, lengths, strict=True))
-                    found[k] = Closure(other.name, "axis", first, second)
+                        Frame(end.name, end.body, translation(*end.pose[:3, 3]) @ turn_z_to(vector / length))
+                        for end, vector, length in zip((other.first, other.second), along, lengths, strict=True))
+                    combined[k] = Closure(other.name, "axis", first, second)
                     break
         else:
-            found.append(closure)
-    return found
+            combined.append(closure)
+    return combined

@@ -13,7 +13,7 @@ from dynid.arrays import Array
 from dynid.errors import RobotError
 from dynid.quantities import LARGEST
 from dynid.robot import inertia as ten
-from dynid.robot.pose import rotation_x, rotation_y, rotation_z
+from dynid.robot.pose import rotation_matrices, rotation_x, rotation_y, rotation_z
 
 ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "dcmotor")
 MAX_XML_DEPTH = 200  # elements inside each other
@@ -32,7 +32,7 @@ _DEFAULT_GROUP_RANGE = (0.0, 5.0)  # default groups of the geoms that have mass
 
 @dataclass(frozen=True, eq=False)
 class ElementPose:
-    """An element inside a body: the pose (4, 4) of the <frame> elements around it, and its default class."""
+    """An element inside a body, with the pose (4, 4) of the <frame> elements around it and its default class."""
 
     element: Element
     frame: Array
@@ -41,7 +41,15 @@ class ElementPose:
 
 @dataclass
 class MjcfText:
-    """Reader of attributes; `file` starts every message. defaults: by class and tag, including those of parents."""
+    """Reader of the attributes of an MJCF file.
+
+    Attributes:
+        file: name of the file at the beginning of every message.
+        root: root element of the file.
+        warnings: warnings for the user, collected while reading.
+        defaults: default attributes by class and tag, including those of parent classes.
+        compiler: attributes of <compiler>.
+    """
 
     file: str
     root: Element
@@ -76,10 +84,8 @@ class MjcfText:
             element, depth = stack.pop()
             tag = element.tag if isinstance(element.tag, str) else ""
             if tag in _REFUSED_ELEMENTS:
-                raise self.error(
-                    f"<{tag}> is not supported; {_REFUSED_ELEMENTS[tag]}, as MuJoCo does when it saves a compiled "
-                    "model (mj_saveLastXML)"
-                )
+                raise self.error(f"<{tag}> is not supported; {_REFUSED_ELEMENTS[tag]}, as MuJoCo does when it saves a "
+                                 "compiled model (mj_saveLastXML)")
             if depth > MAX_XML_DEPTH:
                 raise self.error(f"<{tag}> is nested in more than {MAX_XML_DEPTH} other elements, which is not "
                                  "supported")
@@ -100,7 +106,7 @@ class MjcfText:
             self._read_defaults(child, name)
 
     def attributes(self, element: Element, kind: str, where: str, childclass: str = "main") -> dict[str, str]:
-        """Return the attributes of an element, with the defaults of its class; kind: its tag in <default>."""
+        """Return the attributes of an element, completed by the defaults of its class; kind: tag of its defaults."""
         name = element.get("class", childclass)
         if name not in self.defaults:
             raise self.error(f"{where} has the class '{name}', but no <default> has that class")
@@ -119,7 +125,7 @@ class MjcfText:
     # -- numbers -----------------------------------------------------------------------------------
     def numbers(self, attributes: Attributes, key: str, count: int, where: str,
                 default: tuple[float, ...] | None = None) -> Array:
-        """Return an attribute of `count` finite numbers (count,)."""
+        """Return an attribute that must consist of `count` finite numbers (count,)."""
         text = attributes.get(key)
         if text is None:
             if default is None:
@@ -135,15 +141,15 @@ class MjcfText:
         return values
 
     def positive(self, attributes: Attributes, key: str, where: str) -> float:
-        """Return a number that is not negative, zero if it is missing.
+        """Return an attribute that must be a non-negative number; zero if it is missing.
 
-        If there are several, which are the coefficients of a polynomial in the speed, all except the first must be
-        zero.
+        The attribute may have several numbers, which are the coefficients of a polynomial in the speed. All except the
+        first must then be zero.
         """
         words = attributes.get(key, "0").split()
         value, *others = self.numbers(attributes, key, max(len(words), 1), where, (0.0,))
         if value < 0:
-            raise self.error(f"'{key}' of {where} is negative")
+            raise self.error(f"'{key}' of {where} is negative; it must be zero or more")
         if any(others):
             raise self.error(f"'{key}' of {where} is a polynomial, and only its first coefficient is supported; "
                              "remove the others")
@@ -159,8 +165,7 @@ class MjcfText:
 
     # -- poses -------------------------------------------------------------------------------------
     def pose(self, attributes: Attributes, where: str) -> Array:
-        """Return the pose (4, 4) of an element in the frame around it: pos, and at most one of the five orientation
-        attributes."""
+        """Return the pose (4, 4) of an element in the surrounding frame, from its position and one orientation."""
         given = [key for key in ORIENTATIONS if key in attributes]
         if len(given) > 1:
             raise self.error(f"{where} has both {given[0]} and {given[1]}; remove one of them")
@@ -204,7 +209,7 @@ class MjcfText:
 
 
 def unique_name(kind: str, given: str | None, taken: set[str]) -> str:
-    """Return the given name of an element, or a new one such as body3, and add it to the names taken."""
+    """Return the given name of an element, or a new name such as body3, and add it to the names `taken`."""
     number, name = len(taken), given or f"{kind}{len(taken)}"
     while name in taken:
         number += 1
@@ -214,12 +219,9 @@ def unique_name(kind: str, given: str | None, taken: set[str]) -> str:
 
 
 def from_quat(quat: Array) -> Array:
-    """Return the pose (4, 4) of a rotation by a unit quaternion w x y z."""
-    w, x, y, z = (float(part) for part in quat)
+    """Return the pose (4, 4) of a rotation by a unit quaternion (4,) in the order w, x, y, z."""
     pose = np.eye(4)
-    pose[:3, :3] = [[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-                    [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-                    [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]]
+    pose[:3, :3] = rotation_matrices(quat[None, [1, 2, 3, 0]])[0]
     return pose
 
 
@@ -228,7 +230,7 @@ def _about(axis: Array, angle: float) -> Array:
 
 
 def zaxis_pose(axis: Array) -> Array:
-    """Return the pose (4, 4) of the smallest rotation that turns z to a unit vector (3,)."""
+    """Return the pose (4, 4) of the smallest rotation that turns the z axis to a unit vector (3,)."""
     x, y, z = axis
     level = math.hypot(x, y)
     return _about(np.array([-y, x, 0.0]) / level, math.atan2(level, z)) if level > 1e-15 else \
@@ -236,47 +238,45 @@ def zaxis_pose(axis: Array) -> Array:
 
 
 def geoms_inertia(text: MjcfText, places: Sequence[ElementPose], where: str, saved: str) -> Array | None:
-    """Return ten parameters of a body in its frame from its geoms; None if none of them has mass.
+    """Return the ten inertial parameters (10,) of a body in its frame, from its geoms; None if no geom has mass.
 
     saved: advice on how MuJoCo writes inertias to a file, for messages.
     """
     low, high = text.numbers(text.compiler, "inertiagrouprange", 2, "<compiler>", _DEFAULT_GROUP_RANGE)
-    total: Array | None = None
+    known: list[Array] = []
     for place in places:
-        if place.element.tag != "geom":
-            continue
-        name = place.element.get("name")
-        what = f"geom '{name}' of {where}" if name else f"a <geom> of {where}"
-        attributes = text.attributes(place.element, "geom", what, place.childclass)
-        if not low <= float(text.numbers(attributes, "group", 1, what, (0.0,))[0]) <= high:
-            continue
-        found = _of_geom(text, place, attributes, what, saved)
-        if found is not None:
-            total = found if total is None else total + found
-    return total
+        if place.element.tag == "geom":
+            name = place.element.get("name")
+            what = f"geom '{name}' of {where}" if name else f"a <geom> of {where}"
+            attributes = text.attributes(place.element, "geom", what, place.childclass)
+            if low <= float(text.numbers(attributes, "group", 1, what, (0.0,))[0]) <= high:
+                known += _geom_inertia(text, place, attributes, what, saved)
+    return np.sum(known, axis=0) if known else None
 
 
-def _of_geom(text: MjcfText, place: ElementPose, attributes: dict[str, str], what: str, saved: str) -> Array | None:
+def _geom_inertia(text: MjcfText, place: ElementPose, attributes: dict[str, str], what: str,
+                  saved: str) -> Iterator[Array]:
+    """Yield the ten inertial parameters (10,) of a geom in the frame of its body, if the geom has mass."""
     kind = attributes.get("type", "sphere")
     key = "mass" if "mass" in attributes else "density"
     given = text.positive(attributes, key, what) if key in attributes else _DEFAULT_DENSITY
     if given == 0.0 or kind in _GEOMS_WITHOUT_MASS:
-        return None
+        return
     if kind not in SIZE_COUNTS or "mesh" in attributes:
         raise text.error(f"{what} is a {kind}, and its body has no <inertial>: mesh files are not opened, so the "
                          f"inertia cannot be computed from them; give the body an <inertial>, {saved}")
     if text.flag(attributes, "shellinertia", False, what):
         raise text.error(f'{what} has shellinertia="true", which is not supported; give its body an <inertial>, '
                          f"{saved}")
-    own = {one for one in ORIENTATIONS if one in place.element.attrib}
+    own = {key for key in ORIENTATIONS if key in place.element.attrib}
     if own:  # an orientation of the geom replaces that of its class
-        attributes = {one: value for one, value in attributes.items() if one not in ORIENTATIONS or one in own}
+        attributes = {key: value for key, value in attributes.items() if key not in ORIENTATIONS or key in own}
     pose, size = placed_geom(text, attributes, kind, what)
     pose = place.frame @ pose
     volume, shape = _SHAPE_INERTIAS[kind](size)
     mass = given if key == "mass" else given * volume
     turn = pose[:3, :3]
-    return ten.from_central(mass, pose[:3, 3], turn @ np.diag(mass * shape) @ turn.T)
+    yield ten.from_central(mass, pose[:3, 3], turn @ np.diag(mass * shape) @ turn.T)
 
 
 def placed_geom(text: MjcfText, attributes: dict[str, str], kind: str, what: str) -> tuple[Array, Array]:
@@ -313,17 +313,16 @@ def _cylinder(size: Array) -> tuple[float, Array]:
     return 2.0 * math.pi * r ** 2 * h, np.array([across, across, r ** 2 / 2.0])
 
 
-def _box(size: Array) -> tuple[float, Array]:
+def _box(size: Array, volume: float = 8.0, divisor: float = 3.0) -> tuple[float, Array]:
     x, y, z = size ** 2
-    return float(8.0 * np.prod(size)), np.array([y + z, x + z, x + y]) / 3.0
+    return float(volume * np.prod(size)), np.array([y + z, x + z, x + y]) / divisor
 
 
 def _ellipsoid(size: Array) -> tuple[float, Array]:
-    x, y, z = size ** 2
-    return float(4.0 / 3.0 * math.pi * np.prod(size)), np.array([y + z, x + z, x + y]) / 5.0
+    return _box(size, 4.0 / 3.0 * math.pi, 5.0)
 
 
-# Volume, and moments about the axes for unit mass.
+# For each shape: its volume, m^3, and its moments of inertia about its axes for unit mass, m^2, from its half sizes.
 _SHAPE_INERTIAS: dict[str, Callable[[Array], tuple[float, Array]]] = {
     "sphere": lambda size: _ellipsoid(np.repeat(size, 3)), "capsule": _capsule, "cylinder": _cylinder, "box": _box,
     "ellipsoid": _ellipsoid}

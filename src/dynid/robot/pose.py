@@ -57,7 +57,7 @@ def from_xyz_rpy(xyz: Sequence[float] | Array, rpy: Sequence[float] | Array) -> 
 
 
 def to_rpy(pose: Array) -> tuple[float, float, float]:
-    """Return roll, pitch and yaw of a pose, as in `from_xyz_rpy`; yaw is zero if pitch is a right angle."""
+    """Return roll, pitch and yaw of a pose, rad, as in `from_xyz_rpy`; yaw is zero if pitch is a right angle."""
     r = pose[:3, :3]
     level = math.hypot(r[0, 0], r[1, 0])
     pitch = math.atan2(-r[2, 0], level)
@@ -80,17 +80,37 @@ def turn_z_to(axis: Array) -> Array:
 
 
 def quaternion(rotation: Array) -> Array:
-    """Return the unit quaternion (4,), w x y z with w >= 0, of a rotation (3, 3)."""
-    r = rotation
-    squares = np.array([1 + r[0, 0] + r[1, 1] + r[2, 2], 1 + r[0, 0] - r[1, 1] - r[2, 2],
-                        1 - r[0, 0] + r[1, 1] - r[2, 2], 1 - r[0, 0] - r[1, 1] + r[2, 2]])
-    k = int(np.argmax(squares))
-    rows = np.array([[squares[0], r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]],
-                     [r[2, 1] - r[1, 2], squares[1], r[0, 1] + r[1, 0], r[0, 2] + r[2, 0]],
-                     [r[0, 2] - r[2, 0], r[0, 1] + r[1, 0], squares[2], r[1, 2] + r[2, 1]],
-                     [r[1, 0] - r[0, 1], r[0, 2] + r[2, 0], r[1, 2] + r[2, 1], squares[3]]])
-    found = rows[k] / np.linalg.norm(rows[k])
-    return np.asarray(found if found[0] >= 0 else -found)
+    """Return the unit quaternion (4,) of a rotation matrix (3, 3), in the order w, x, y, z with w >= 0."""
+    wxyz = quaternions(rotation[None])[0, [3, 0, 1, 2]]
+    return np.asarray(wxyz if wxyz[0] >= 0 else -wxyz)
+
+
+def quaternions(rotation: ArrayLike) -> Array:
+    """Return continuous unit quaternions x, y, z, w (samples, 4) of rotation matrices (samples, 3, 3)."""
+    R = np.asarray(rotation, dtype=float)
+    xx, yy, zz = R[:, 0, 0], R[:, 1, 1], R[:, 2, 2]
+    squares = np.stack([1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz, 1 + xx + yy + zz], axis=1)
+    # Rows of 4 q q'; the row with the largest diagonal entry is normalised, which avoids division by a small number.
+    outer = np.empty((len(R), 4, 4))
+    outer[:, range(4), range(4)] = squares
+    for i, j, value in ((0, 1, R[:, 0, 1] + R[:, 1, 0]), (0, 2, R[:, 0, 2] + R[:, 2, 0]),
+                        (1, 2, R[:, 1, 2] + R[:, 2, 1]), (0, 3, R[:, 2, 1] - R[:, 1, 2]),
+                        (1, 3, R[:, 0, 2] - R[:, 2, 0]), (2, 3, R[:, 1, 0] - R[:, 0, 1])):
+        outer[:, i, j] = outer[:, j, i] = value
+    found = outer[np.arange(len(R)), squares.argmax(axis=1)]
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    if len(found) > 1:
+        flips = np.cumprod(np.where(np.einsum("si,si->s", found[1:], found[:-1]) < 0.0, -1.0, 1.0))
+        found[1:] *= flips[:, None]
+    return found
+
+
+def rotation_matrices(quaternions: Array) -> Array:
+    """Return the rotation matrices (samples, 3, 3) of unit quaternions (samples, 4) in the order x, y, z, w."""
+    x, y, z, w = quaternions.T
+    return np.stack([1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w),
+                     2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w),
+                     2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)], axis=1).reshape(-1, 3, 3)
 
 
 def inverse(pose: Array) -> Array:
@@ -119,7 +139,7 @@ def checked(pose: ArrayLike, what: str) -> Array:
 
 
 def _cos_sin(angle: float) -> tuple[float, float]:
-    """Return cosine and sine, exact at multiples of 90 degrees, so that right angles are preserved."""
+    """Return cosine and sine of an angle, rad, exact at multiples of 90 degrees, so that right angles are preserved."""
     c, s = math.cos(angle), math.sin(angle)
     if abs(c) < 1e-15:
         return 0.0, math.copysign(1.0, s)
@@ -129,10 +149,10 @@ def _cos_sin(angle: float) -> tuple[float, float]:
 
 
 def exact_angle(angle: float) -> float:
-    """Return the multiple of pi/4 or pi/6 (rad) that a printed angle represents, or the angle itself.
+    """Return the multiple of pi/4 or pi/6, rad, that a printed angle represents, or the angle itself.
 
-    The digits printed (three or more) must be those of the multiple, rounded or truncated, or the difference below
-    1e-5 rad.
+    The angle must have at least three digits, which are those of the multiple, rounded or truncated, or it must differ
+    from the multiple by less than 1e-5 rad.
     """
     if not math.isfinite(angle):
         return angle  # the robot is refused later, with the name of the row
@@ -144,8 +164,8 @@ def exact_angle(angle: float) -> float:
 
 
 def exact_axis(axis: Sequence[float]) -> Array:
-    """Return the unit vector (3,) that a printed axis represents: along an axis of its frame, or at a multiple of
-    pi/4 or pi/6 between two of them if the digits match; otherwise the normalised axis."""
+    """Return the unit vector (3,) that a printed joint axis represents. It is along an axis of its frame, or at a
+    multiple of pi/4 or pi/6 between two axes if the digits match. Otherwise it is the normalised printed axis."""
     unit = np.asarray(axis, dtype=float) / np.abs(axis).max()  # so that no square overflows
     unit /= np.linalg.norm(unit)
     unit = np.where(np.abs(unit) < _BELOW_MACHINES, 0.0, unit)
@@ -160,8 +180,8 @@ def exact_axis(axis: Sequence[float]) -> Array:
 
 
 def rounded_warnings(rounded: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
-    """Return one sentence on all corrected angles, none if there are none. rounded: by joint, the corrections (rad)."""
-    off = [one for angles in rounded.values() for one in angles if one > NOISE]
+    """Return one warning about all corrected angles, or an empty tuple. rounded: corrections by joint, rad."""
+    off = [correction for corrections in rounded.values() for correction in corrections if correction > NOISE]
     names = [name for name, angles in rounded.items() if max(angles, default=0.0) > NOISE]
     if not off:
         return ()
@@ -171,7 +191,7 @@ def rounded_warnings(rounded: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
 
 
 def _prints(printed: float, exact: float) -> bool:
-    """Return whether the printed digits of a number are those of another, with the last one rounded or truncated."""
+    """Return whether a printed number has the digits of an exact number, with the last digit rounded or truncated."""
     off = abs(printed - exact)
     if off <= _BELOW_MACHINES:
         return True
@@ -186,7 +206,8 @@ def quaternions_of_vectors(vector: Array) -> Array:
 
 
 def body_rates(vector: Array, first: Array, second: Array) -> tuple[Array, Array]:
-    """Return angular velocity and acceleration in body axes (samples, 3) of a rotation vector and its two derivatives.
+    """Return angular velocity and acceleration in body axes (samples, 3), rad/s and rad/s^2, from a rotation vector
+    (samples, 3), rad, and its first and second derivative by time.
 
     With the right Jacobian of the exponential, w = r' - a r x r' + b r x (r x r').
     """
@@ -215,8 +236,8 @@ def rotation_errors(target: Array, here: Array) -> Array:
 
 
 def right_jacobians(vector: Array) -> Array:
-    """Return the matrices (samples, 3, 3) from rates of a rotation vector (samples, 3) to angular velocity in body
-    axes."""
+    """Return the matrices (samples, 3, 3) that convert the time derivative of a rotation vector (samples, 3) to the
+    angular velocity in body axes."""
     zero = np.zeros_like(vector)
     columns = [body_rates(vector, np.broadcast_to(unit, vector.shape), zero)[0] for unit in np.eye(3)]
     return np.stack(columns, axis=2)

@@ -38,18 +38,17 @@ JointFields = Mapping[str, tuple[int, str]]  # joint (from 0) and file attribute
 
 
 def joint_fields(dof: int, attributes: Mapping[str, str]) -> JointFields:
-    """Return the file attribute of each joint parameter by name, from the attribute of each symbol: Fv to damping, ..
-    """
+    """Return joint and file attribute of each joint parameter by name; attributes: file attribute of each symbol."""
     return {f"{symbol}{j + 1}": (j, attribute) for j in range(dof) for symbol, attribute in attributes.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """One degree of freedom about or along the z axis of its own frame.
+    """A joint with one degree of freedom about or along the z axis of its own frame.
 
     The pose of its body in the parent body is ``before @ motion(q) @ after`` (4 x 4 each), where motion(q) rotates
     about z by q (rad) or translates along z by q (m). URDF and modified DH place the body's frame at the joint;
-    standard DH places it at the far end, which `after` describes.
+    standard DH places it at the far end of the link, which `after` describes.
     """
 
     name: str
@@ -71,10 +70,10 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A primitive of the collision geometry, placed in the body frame by `pose` (4 x 4).
+    """A primitive shape of the collision geometry, with its pose (4 x 4) in the body frame.
 
-    size: box (x, y, z) edge lengths; cylinder and capsule (radius, length along z, a capsule's caps
-    beyond it); sphere (radius,). Metres. link: which link of the source file it belongs to.
+    size, m: edge lengths (x, y, z) of a box, radius and length along z of a cylinder or a capsule (without the caps of
+    the capsule), or radius of a sphere. link: name of the link in the source file.
     """
 
     kind: ShapeKind
@@ -85,7 +84,7 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One link of the source file inside a body: its pose (4 x 4) there and its own ten parameters, if given."""
+    """A link of the source file in a body: its pose (4 x 4) in the body frame, and its own ten parameters, if given."""
 
     link: str
     pose: Array
@@ -94,10 +93,10 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """Body moved by a joint: one link with all links fixed to it.
+    """A body that a joint moves: one link with all links that are fixed to it.
 
-    inertia: the ten parameters in the body frame, or None (kinematics only). virtual: massless, without parameters.
-    fixed_inertia: its inertia is known and not identified.
+    inertia: ten inertial parameters in the body frame, or None if unknown. virtual: whether the body is massless and
+    has no parameters. fixed_inertia: whether the inertia is known and not identified.
     """
 
     name: str
@@ -110,8 +109,8 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A named place on a body (or on the base, body == BASE): `pose` (4 x 4) in the body frame. Dependent bodies
-    (`Robot.followers`) are counted after the robot's own."""
+    """A named frame on body number `body`, or on the base (BASE), with its pose (4 x 4) in the body frame. Dependent
+    bodies (`Robot.followers`) are numbered after the robot's own bodies."""
 
     name: str
     body: int
@@ -123,7 +122,7 @@ class Symmetry:
     """Left and right links that are mirror images at the plane y = 0 of the root.
 
     Attributes:
-        pairs: bodies {left: right}, or None to find them by names and positions.
+        pairs: bodies {left: right}, or None to determine the pairs by names and positions.
         std: relative standard deviation of the difference of a pair.
     """
 
@@ -140,15 +139,15 @@ class Robot:
         terms: terms of the robot file in addition to rigid bodies, in the form that `dynid.model.make_terms` reads.
         values: published values of the parameters of these terms, by name.
         source: file or publication that the description comes from.
-        text: unchanged text of the URDF it was read from, or None. Identified values are written into this text.
+        text: unchanged text of the URDF file of the robot, or None. Identified values are written into this text.
         locked: joints of the source that were made fixed, with their positions, rad or m.
         source_joints: all moving joints of the source in its order, if some are locked or dependent. A log may have
             columns of these joints too.
         followers: dependent joints (mimic joints, joints of closed loops) and the bodies they move.
         payload: largest mass that the robot may carry, kg, or None.
         measured: names of the joints whose positions a log contains, if these are not the robot's own joints.
-        driven: the same for the joints whose torques a log contains. See `dynid.robot.followers`.
-        root: the link that carries all joints, where its source describes it. It has no effect on a fixed base.
+        driven: names of the joints whose torques a log contains, likewise. See `dynid.robot.followers`.
+        root: the link that carries all joints, if the source describes it. It has no effect on a fixed base.
         has_free_base: whether the root link moves freely; its six coordinates are then the first six joints. See
             `dynid.robot.free_base`.
         symmetry: left and right links that are mirror images, for robots with a free base, or None.
@@ -213,15 +212,13 @@ class Robot:
 
     @staticmethod
     def from_urdf(source: str | Path, *, gravity: Sequence[float] | None = None, fixed_base: bool = False) -> Robot:
-        """Return a robot from a URDF file or its text; see `dynid.robot.urdf`. fixed_base: treat a floating joint as
-        fixed."""
+        """Return a robot from a URDF file or text; fixed_base: treat a floating joint as fixed. See `robot.urdf`."""
         from dynid.robot.urdf import read_urdf
         return read_urdf(source, gravity=gravity, fixed_base=fixed_base)
 
     @staticmethod
     def from_mjcf(source: str | Path, *, gravity: Sequence[float] | None = None, fixed_base: bool = False) -> Robot:
-        """Return a robot from an MJCF file or its text; see `dynid.robot.mjcf`. fixed_base: treat a free joint as
-        fixed."""
+        """Return a robot from an MJCF file or text; fixed_base: treat a free joint as fixed. See `robot.mjcf`."""
         from dynid.robot.mjcf import read_mjcf
         return read_mjcf(source, gravity=gravity, fixed_base=fixed_base)
 
@@ -262,17 +259,22 @@ class Robot:
 
     @cached_property
     def parents(self) -> Array:
-        """Index of the parent body of each joint, BASE for the base (dof,)."""
+        """Index (dof,) of the parent body of each joint, BASE for the base."""
         return np.array([joint.parent for joint in self.joints])
 
     @cached_property
     def supports(self) -> Array:
-        """supports[j, i]: whether joint j carries body i (dof, dof) bool."""
+        """Mask (dof, dof) whose entry [j, i] is True if joint j carries body i."""
         carries = np.eye(self.dof, dtype=bool)
         for i, joint in enumerate(self.joints):
             if joint.parent != BASE:
                 carries[:, i] |= carries[:, joint.parent]
         return carries
+
+    @property
+    def tree(self) -> Robot:
+        """The robot with all joints independent; the robot itself if it has no dependent joints."""
+        return self if self.followers is None else self.followers.tree
 
     @property
     def serial(self) -> bool:
@@ -287,7 +289,7 @@ class Robot:
         return robot_card(self)
 
     def limit(self, which: Limit) -> Array:
-        """Return a limit of every joint (dof,): lower, upper, velocity, acceleration or effort; infinite if unknown."""
+        """Return a limit of every joint (dof,): lower, upper, velocity, acceleration or effort, infinite if unknown."""
         return np.array([getattr(joint, which) for joint in self.joints], dtype=float)
 
     @property
@@ -296,7 +298,7 @@ class Robot:
 
     @cached_property
     def inertias(self) -> Array:
-        """Ten inertial parameters of every body (dof, 10) in the source."""
+        """Ten inertial parameters of every body (dof, 10), as the source gives them."""
         missing = self.bodies_without_inertia
         if missing:
             raise RobotError(f"robot '{self.name}' gives no inertia for link '{missing[0]}' (missing for "
@@ -337,8 +339,7 @@ class Robot:
         return replace(self, gravity=down, followers=following)
 
     def lock(self, positions: Mapping[str, float]) -> Robot:
-        """Return the robot with joints fixed at positions (rad or m), by name; their bodies are merged into the
-        parents."""
+        """Return the robot with joints fixed at positions, rad or m, by name; their bodies join the parent bodies."""
         from dynid.robot.locked_joints import locked
         return locked(self, positions)
 
@@ -348,10 +349,9 @@ class Robot:
         return only(self, joints, positions)
 
     def measuring(self, measured: Sequence[str] = (), driven: Sequence[str] = ()) -> Robot:
-        """Return the robot with logs of other joints than its own: names of joints of its tree with measured positions
-        or torques.
+        """Return the robot with encoders on the joints `measured` and motors on the joints `driven`, by name.
 
-        Without names the logs are of its own joints again.
+        Without names, encoders and motors are on the independent joints.
         """
         from dynid.robot.followers import with_roles
         return with_roles(self, measured, driven)
@@ -372,7 +372,7 @@ class Robot:
         return fixed(self)
 
     def with_inertias(self, inertias: Array) -> Robot:
-        """Return the same robot with other inertial parameters (dof, 10)."""
+        """Return the robot with other inertial parameters of its bodies (dof, 10)."""
         inertias = np.asarray(inertias, dtype=float).reshape(-1, 10)
         if len(inertias) != self.dof:
             raise RobotError(f"robot '{self.name}' has {self.dof} bodies, got inertias for {len(inertias)}",
@@ -382,13 +382,13 @@ class Robot:
 
 
 def merged_inertia(parts: Sequence[Part]) -> Array | None:
-    """Return the sum of the parts' ten parameters, each transformed to the body frame; None if no part has any."""
+    """Return the ten inertial parameters of a body from its parts, in the body frame; None if all are unknown."""
     known = [ten.change_frame(part.pose) @ part.inertia for part in parts if part.inertia is not None]
     return np.sum(known, axis=0) if known else None
 
 
 def checked_sizes(robot: Robot) -> Robot:
-    """Return the robot if the sizes of its names and inertias are plausible, to avoid overflow and endless messages."""
+    """Return the robot unchanged; raise an error for names that are too long and for inertias that could overflow."""
     for name in (robot.name, *robot.joint_names, *robot.body_names):
         if len(name) > _LONGEST_NAME:
             raise RobotError(f"the name '{name[:40]}...' of a robot, joint or link is {len(name)} characters long",

@@ -1,4 +1,4 @@
-"""Robots by name, by URDF, MJCF or xacro, or by a small TOML file with a DH table.
+"""Robots from a name, from a URDF, MJCF or xacro file, or from a TOML file with a DH table.
 
 The TOML file, as the built-in robots next to this module are written::
 
@@ -74,8 +74,8 @@ _DESCRIPTION_ENDING = "_description"  # of every module of robot_descriptions
 def load(source: str | Path, fixed_base: bool | None = None) -> Robot:
     """Return a robot from a file, an address or a name.
 
-    The source is a .urdf, .xml or .mjcf file (or its text), a .xacro or .toml file, or a package:// address of one. A
-    name is that of a built-in robot, a plugin, or a module of robot_descriptions such as panda_description.
+    The source is a .urdf, .xml or .mjcf file (or its text), a .xacro or .toml file, or a package:// address of a file.
+    A name is that of a built-in robot, a plugin, or a module of robot_descriptions such as panda_description.
     fixed_base: True fixes the root link, False frees it; by default the file decides.
     """
     require_type(source, (str, Path), "Robot.load", "Robot.load('robot.urdf')")
@@ -108,8 +108,8 @@ def _load(source: str | Path, fixed_base: bool) -> Robot:
         raise RobotError(f"robot file '{path}' does not exist; give a .urdf, .xml, .mjcf, .xacro or .toml file or one "
                          f"of the built-in robots {', '.join(builtin_names())}", code="no-such-file")
     if text in plugin_names("dynid.robots") and text not in builtin_names():
-        found = plugin_robot(text)
-        return found if isinstance(found, Robot) else _load(found, fixed_base)
+        robot = plugin_robot(text)
+        return robot if isinstance(robot, Robot) else _load(robot, fixed_base)
     if text.isidentifier() and text.endswith(_DESCRIPTION_ENDING) and text not in builtin_names():
         return _load(described_path(text), fixed_base)
     return builtin(text)
@@ -201,11 +201,12 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         for which, value in fields.parse_limits(joint, unit, where).items():
             limits[which].append(value)
 
+    base, tool = (fields.parse_pose(table[key], unit, f"'{key}' in robot file '{file}'") if key in table else None
+                  for key in ("base", "tool"))
     options: TableOptions = {
         "name": fields.parse_text(table.get("name", default_name), f"'name' in robot file '{file}'"),
         "joints": names, "links": links, "inertias": inertias, "limits": limits,
-        "base": fields.parse_pose(table["base"], unit, f"'base' in robot file '{file}'") if "base" in table else None,
-        "tool": fields.parse_pose(table["tool"], unit, f"'tool' in robot file '{file}'") if "tool" in table else None,
+        "base": base, "tool": tool,
         "gravity": table.get("gravity"), "terms": fields.parse_terms(table.get("terms", []), file),
         "values": fields.parse_values(table.get("values", {}), file),
         "source": fields.parse_text(table.get("source", file), f"'source' in robot file '{file}'")}
@@ -214,17 +215,17 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
         checked_sizes(robot)
     except RobotError as problem:
         raise RobotError(f"robot file '{file}': {problem}", code=problem.code) from None
-    carries = None
+    payload = None
     if "payload" in table:
-        carries = fields.parse_number(table["payload"], f"'payload' in robot file '{file}'")
-        if carries <= 0:
+        payload = fields.parse_number(table["payload"], f"'payload' in robot file '{file}'")
+        if payload <= 0:
             raise RobotError(f"robot file '{file}': payload, the largest mass the robot may carry, must be above "
-                             f"zero, got {carries:g} kg", code="bad-payload")
-    return rooted(replace(robot, payload=carries, warnings=(*robot.warnings, *rounded_warnings(rounded))), table, file)
+                             f"zero, got {payload:g} kg", code="bad-payload")
+    return rooted(replace(robot, payload=payload, warnings=(*robot.warnings, *rounded_warnings(rounded))), table, file)
 
 
 def rooted(robot: Robot, table: Mapping[str, Any], file: str) -> Robot:
-    """Return the robot with the root link of a file's table, which moves freely if the table sets floating_base."""
+    """Return the robot with the root link of a robot file, which moves freely if the file sets floating_base."""
     where = f"'root' in robot file '{file}'"
     if "root" in table:
         row = table["root"]
@@ -242,14 +243,14 @@ def rooted(robot: Robot, table: Mapping[str, Any], file: str) -> Robot:
 
 
 def _symmetry(row: Any, robot: Robot, file: str) -> Symmetry:
-    """Return the mirror images of a [symmetry] table."""
+    """Return the pairs of mirror-image links of a robot file's [symmetry] table."""
     where = f"[symmetry] of robot file '{file}'"
     if not isinstance(row, dict):
         raise RobotError(f"{where} must be a table such as {{pairs = {{left_thigh = \"right_thigh\"}}, std = 0.01}}, "
                          f"got {row!r}", code="bad-symmetry")
     fields.known_keys(row, ("pairs", "std"), where)
     pairs, std = row.get("pairs"), fields.parse_number(row.get("std", Symmetry.std), f"'std' in {where}")
-    if pairs is not None and (not isinstance(pairs, dict) or not all(isinstance(one, str) for one in pairs.values())):
+    if pairs is not None and (not isinstance(pairs, dict) or not all(isinstance(name, str) for name in pairs.values())):
         raise RobotError(f"'pairs' in {where} must name links, {{left_thigh = \"right_thigh\"}}, got {pairs!r}",
                          code="bad-symmetry")
     unknown = [name for pair in (pairs or {}).items() for name in pair if name not in robot.body_names]
@@ -265,8 +266,8 @@ def _symmetry(row: Any, robot: Robot, file: str) -> Symmetry:
 def find_in_package(name: str) -> Path:
     """Return the file that package://PACKAGE/PATH refers to.
 
-    It is searched below the folders of AMENT_PREFIX_PATH (share/PACKAGE) and ROS_PACKAGE_PATH (PACKAGE, or a folder
-    that is itself the package), then in the working folder and every folder above it.
+    The file is searched below the folders of AMENT_PREFIX_PATH (share/PACKAGE) and ROS_PACKAGE_PATH (PACKAGE, or a
+    folder that is itself the package), then in the working folder and every folder above.
 
     Raises:
         RobotError: there is no such file (code "package-not-found"); the message names the searched folders.
@@ -296,8 +297,7 @@ def _places(package: str) -> Iterator[Path]:
 
 
 def described_path(name: str) -> Path:
-    """Return the URDF or MJCF file of a module of the package robot_descriptions, which downloads it if it is not
-    cached.
+    """Return the URDF or MJCF file of a module of the package robot_descriptions, which downloads missing files.
 
     Raises:
         RobotError: the package or the module is missing, or the download failed (code "description-not-found").
@@ -326,12 +326,11 @@ def described_path(name: str) -> Path:
 
 def plugin_robot(name: str) -> Robot | Path:
     """Return the robot, or the path of its file, that a plugin of the group dynid.robots provides."""
-    found = load_plugin("dynid.robots", name)
-    if callable(found):
-        found = found()
-    if isinstance(found, Robot):
-        return found
-    if isinstance(found, str | os.PathLike):
-        return Path(found)
-    raise RobotError(f"the plugin '{name}' of the group dynid.robots is a {type(found).__name__}; expected a Robot or "
+    plugin = load_plugin("dynid.robots", name)
+    robot = plugin() if callable(plugin) else plugin
+    if isinstance(robot, Robot):
+        return robot
+    if isinstance(robot, str | os.PathLike):
+        return Path(robot)
+    raise RobotError(f"the plugin '{name}' of the group dynid.robots is a {type(robot).__name__}; expected a Robot or "
                      "the path of a robot file", code="misnamed-plugin")

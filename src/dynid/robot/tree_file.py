@@ -101,15 +101,15 @@ def robot_of_tree(table: Mapping[str, Any], file: str, default_name: str, folder
 
 
 def _chosen(joints: Mapping[str, Mapping[str, Any]], role: str, file: str) -> list[str]:
-    """Return the names of the joints for which a role is true; empty if no joint states it."""
+    """Return the names of the joints whose table sets `role`, "measured" or "driven", to true."""
     wrong = [name for name, row in joints.items() if not isinstance(row.get(role, False), bool)]
     if wrong:
         raise RobotError(f"'{role}' of joint '{wrong[0]}' in robot file '{file}' must be true or false")
-    found = [name for name, row in joints.items() if row.get(role, False)]
-    if not found and any(role in row for row in joints.values()):
-        raise RobotError(f"robot file '{file}' has no joint with {role} = true, but sets it to false for some; set "
-                         f"{role} = true for the others")
-    return found
+    names = [name for name, row in joints.items() if row.get(role, False)]
+    if not names and any(role in row for row in joints.values()):
+        raise RobotError(f"robot file '{file}' sets {role} = false for some joints, but {role} = true for none; set "
+                         f"{role} = true for the other joints")
+    return names
 
 
 def _rows(table: Mapping[str, Any], key: str, file: str) -> Sequence[Mapping[str, Any]]:
@@ -120,7 +120,7 @@ def _rows(table: Mapping[str, Any], key: str, file: str) -> Sequence[Mapping[str
 
 
 def _tree(table: Mapping[str, Any], file: str, default_name: str, unit: float) -> Robot:
-    """Return the tree of a file with convention "tree", with every joint free."""
+    """Return the kinematic tree of a robot file with convention "tree", in which every joint is independent."""
     rows = _rows(table, "joint", file)
     if not rows:
         raise RobotError(f"robot file '{file}' has no [[joint]] tables, it needs one for each joint")
@@ -163,15 +163,15 @@ def _body(row: Mapping[str, Any], i: int, where: str) -> Body:
     name = fields.parse_text(row.get("link", f"link{i}"), f"'link' in {where}")
     virtual = bool(row.get("virtual", False))
     if virtual and "inertia" in row:
-        raise RobotError(f"{where} has a virtual link with an inertia; remove one of the two, because a virtual link "
-                         "has none")
+        raise RobotError(f"{where} has a virtual link with an inertia, but a virtual link has no mass; remove "
+                         "'virtual' or 'inertia'")
     inertia = np.zeros(10) if virtual else fields.parse_inertia(row["inertia"], f"the inertia in {where}") \
         if "inertia" in row else None
     return Body(name, inertia, virtual=virtual, fixed_inertia=_fixed_inertia(row, inertia, where))
 
 
 def _fixed_inertia(row: Mapping[str, Any], inertia: Array | None, where: str) -> bool:
-    """Return whether a link's inertia is known and not identified."""
+    """Return whether the file states that the inertia of a link is known and not identified."""
     fixed = bool(row.get("fixed_inertia", False))
     if fixed and inertia is None:
         raise RobotError(f"{where} fixes the inertia of its link but gives none; give the inertia",
@@ -180,8 +180,7 @@ def _fixed_inertia(row: Mapping[str, Any], inertia: Array | None, where: str) ->
 
 
 def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tuple[Robot, dict[str, Mimic]]:
-    """Return the tree of a URDF beside the file, with the terms stated in the file, and the mimic joints
-    of the URDF."""
+    """Return the tree of the URDF that a robot file names, with the terms of the robot file, and its mimic joints."""
     from dynid.robot.urdf import read_urdf
 
     name = fields.parse_text(table.get("urdf"), f"'urdf' in robot file '{file}'")
@@ -191,7 +190,7 @@ def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tupl
     for joint, row in rows.items():
         fields.known_keys(row, _FOLLOWING, f"[[joint]] {joint} of robot file '{file}'")
     robot = read_urdf(folder / name, gravity=table.get("gravity"))
-    tree = robot if robot.followers is None else robot.followers.tree
+    tree = robot.tree
     for joint in rows:
         tree.joint_index(joint)
     bodies = tuple(replace(body, fixed_inertia=_fixed_inertia(rows.get(joint, {}), body.inertia, f"joint '{joint}'"))
@@ -201,7 +200,7 @@ def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tupl
 
 
 def _place(row: Mapping[str, Any], tree: Robot, where: str, unit: float, also: Sequence[str] = ()) -> tuple[int, Array]:
-    """Return body and pose of a place {link, xyz, rpy}."""
+    """Return the body and the pose (4, 4) on it of an attachment frame given by a table {link, xyz, rpy}."""
     if not isinstance(row, dict):
         raise RobotError(f'{where} must be a point such as {{link = "rod", xyz = [0, 0, 0.8]}}, got {row!r}')
     fields.known_keys(row, ("link", "xyz", "rpy", *also), where)

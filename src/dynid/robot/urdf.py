@@ -1,26 +1,26 @@
-"""Robots from URDF.
+"""Reader of URDF.
 
-- Revolute, continuous, prismatic and fixed joints, any axis, branches. A <mimic> joint follows the one it names
-  (`dynid.robot.followers`) and is no joint of the robot's own. Joints are ordered depth-first from the root link,
-  children in the order of the file.
-- A link fixed to another is merged into its body: inertia, collision shapes, and a named frame.
+- Revolute, continuous, prismatic and fixed joints with any axis are read, and trees with branches. A <mimic> joint is a
+  dependent joint (`dynid.robot.followers`). Joints are ordered depth-first from the root link, children in the order of
+  the file.
+- A link that is fixed to another link is merged into its body, with inertia and collision shapes. It remains a frame.
 - The frame of a body is its link frame in the URDF, whatever the joint's axis.
-- Links without <inertial> are allowed: such a robot has its kinematics only.
+- Links without <inertial> are allowed: such a robot can be identified but not simulated.
 - Collision boxes, cylinders, spheres and capsules are read; meshes are never opened.
 - <dynamics damping friction> become `Robot.values` Fv<j>, Fc<j>. Unknown tags are ignored.
-- <transmission> elements, those of <ros2_control> too, give `Joint.reduction`.
-- A floating joint of the root link is a free base (`dynid.robot.free_base`) unless `fixed_base` is set. A planar one
-  is taken as fixed, and so is a floating one then, with a warning.
-- Angles and axes of joints printed with few digits (1.5708) are taken as the exact ones they represent, and a warning
-  lists them; see `dynid.robot.pose`.
-- XML with a DTD, entities or external references is refused, and so are incomplete elements: the message names the file
+- <transmission> elements, also inside <ros2_control>, give `Joint.reduction`.
+- A floating joint of the root link is a free base (`dynid.robot.free_base`), or is treated as fixed, with a warning, if
+  `fixed_base` is set. A planar joint of the root link is always treated as fixed, with a warning.
+- Angles and axes of joints that are printed with few digits (1.5708) are replaced by the exact values that they
+  represent, and a warning lists them; see `dynid.robot.pose`.
+- XML with a DTD, entities or external references is refused, and so are incomplete elements. The message names the file
   and the element.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
@@ -78,15 +78,11 @@ def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None, fix
 
 
 @dataclass(frozen=True, eq=False)
-class _Link:
-    name: str
-    inertia: Array | None
-    shapes: tuple[Shape, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class _Edge:
-    """A joint of the file; it is fixed if `joint` is None."""
+    """A joint element of the file between a parent and a child link; a fixed joint has None as `joint`.
+
+    origin (4, 4): pose of the child link in the parent link at zero. damping: N m s/rad. friction: N m.
+    """
 
     name: str
     parent: str
@@ -98,7 +94,7 @@ class _Edge:
 
 
 class _Reader:
-    """Converter of elements to numbers that collects warnings; `file` starts every message."""
+    """Converter of URDF elements to a robot. It collects warnings; `file` is at the beginning of every message."""
 
     def __init__(self, file: str, fixed_base: bool) -> None:
         self.file = file
@@ -115,7 +111,8 @@ class _Reader:
         return RobotError(f"{self.file}: {message}", code=code)
 
     def numbers(self, text: str, count: int, what: str, *, infinite: bool = False) -> list[float]:
-        """Return `count` numbers separated by spaces; `what` names the attribute."""
+        """Return the `count` numbers of a text, separated by spaces. what: name of the attribute in messages; infinite:
+        whether infinite numbers are allowed."""
         words = text.split()
         if len(words) != count:
             raise self.error(f"{what} needs {count} number{'s' if count > 1 else ''}, got \"{text}\"")
@@ -139,15 +136,14 @@ class _Reader:
         return self.numbers(text, count, f"'{key}' in <{element.tag}> of {where}")
 
     def optional(self, element: Element | None, key: str, where: str, default: float) -> float:
-        """Return an optional attribute, which may be infinite."""
+        """Return the number of an optional attribute, which may be infinite, or a default value."""
         text = None if element is None else element.get(key)
         if element is None or text is None:
             return default
         return self.numbers(text, 1, f"'{key}' in <{element.tag}> of {where}", infinite=True)[0]
 
     def origin(self, element: Element, where: str, joint: str | None = None) -> Array:
-        """Return the pose of <origin xyz rpy>, both optional; rounded angles of a joint, given by name, are replaced by
-        the exact ones."""
+        """Return the pose (4, 4) of an element's <origin>; if a joint is named, its rounded angles are made exact."""
         origin = element.find("origin")
         xyz, rpy = ([0.0] * 3 if origin is None or origin.get(key) is None else self.attribute(origin, key, where, 3)
                     for key in ("xyz", "rpy"))
@@ -157,25 +153,30 @@ class _Reader:
         self.rounded[joint] = [abs(printed - meant) for printed, meant in zip(rpy, exact, strict=True)]
         return from_xyz_rpy(xyz, exact)
 
-    # -- links -------------------------------------------------------------------------------------
-    def links(self, root: Element) -> dict[str, _Link]:
-        links: dict[str, _Link] = {}
-        for i, element in enumerate(root.findall("link"), 1):
+    def named(self, root: Element, tag: str) -> Iterator[tuple[str, Element]]:
+        """Yield the links or joints of the file with their names; raise an error for missing and repeated names."""
+        names: set[str] = set()
+        for i, element in enumerate(root.findall(tag), 1):
             name = element.get("name")
-            if not name:
-                raise self.error(f"link {i} of the file has no name")
-            if name in links:
-                raise self.error(f"two links have the name '{name}'")
+            if not name or name in names:
+                raise self.error(f"two {tag}s have the name '{name}'" if name else f"{tag} {i} of the file has no name")
+            names.add(name)
+            yield name, element
+
+    # -- links -------------------------------------------------------------------------------------
+    def links(self, root: Element) -> dict[str, Body]:
+        links: dict[str, Body] = {}
+        for name, element in self.named(root, "link"):
             where = f"link '{name}'"
             shapes = [shape for collision in element.findall("collision")
                       for shape in self.shapes(collision, name, where)]
-            links[name] = _Link(name, self.inertia(element, where), tuple(shapes))
+            links[name] = Body(name, self.inertia(element, where), tuple(shapes))
         if not links:
             raise self.error("<link> is missing", code="no-link")
         return links
 
     def inertia(self, link: Element, where: str) -> Array | None:
-        """Return ten parameters in the link frame, or None without <inertial>."""
+        """Return the ten inertial parameters (10,) of a link in its frame, or None without <inertial>."""
         inertial = link.find("inertial")
         if inertial is None:
             return None
@@ -189,7 +190,7 @@ class _Reader:
         return ten.from_central(value, pose[:3, 3], turn @ ten.symmetric(six) @ turn.T)
 
     def shapes(self, collision: Element, link: str, where: str) -> list[Shape]:
-        """Return the primitives of one <collision>; none if it is a mesh."""
+        """Return the primitive shapes of a <collision> element; meshes are left out."""
         geometry = collision.find("geometry")
         if geometry is None:
             raise self.error(f"<collision> of {where} has no <geometry>")
@@ -206,18 +207,11 @@ class _Reader:
         return shapes
 
     # -- joints ------------------------------------------------------------------------------------
-    def edges(self, root: Element, links: dict[str, _Link]) -> list[_Edge]:
+    def edges(self, root: Element, links: dict[str, Body]) -> list[_Edge]:
         edges: list[_Edge] = []
-        names: set[str] = set()
         child_of: dict[str, str] = {}
         self.children = {child.get("link") for joint in root.findall("joint") for child in joint.findall("child")}
-        for i, element in enumerate(root.findall("joint"), 1):
-            name = element.get("name")
-            if not name:
-                raise self.error(f"joint {i} of the file has no name")
-            if name in names:
-                raise self.error(f"two joints have the name '{name}'")
-            names.add(name)
+        for name, element in self.named(root, "joint"):
             edge = self.edge(element, name, links)
             if edge.child in child_of:
                 raise self.error(f"link '{edge.child}' is the child of two joints, "
@@ -226,18 +220,18 @@ class _Reader:
             edges.append(edge)
         return self.freed(edges, links)
 
-    def freed(self, edges: list[_Edge], links: dict[str, _Link]) -> list[_Edge]:
-        """Return the joints without that of a free base, whose parent link, the world, is omitted."""
+    def freed(self, edges: list[_Edge], links: dict[str, Body]) -> list[_Edge]:
+        """Return the joints without the floating joint of a free base, and remove its parent link, the world."""
         floating = self.floating
         if floating is None:
             return edges
         if [edge.name for edge in edges if edge.parent == floating.parent] != [floating.name]:
             raise self.error(f"link '{floating.parent}' has other joints in addition to the floating joint "
-                             f"'{floating.name}'; the link below a free base can have only that one")
+                             f"'{floating.name}'; the parent link of a free base can have only that joint")
         del links[floating.parent]
         return [edge for edge in edges if edge is not floating]
 
-    def edge(self, element: Element, name: str, links: dict[str, _Link]) -> _Edge:
+    def edge(self, element: Element, name: str, links: dict[str, Body]) -> _Edge:
         where = f"joint '{name}'"
         ends = []
         for tag in ("parent", "child"):
@@ -271,7 +265,7 @@ class _Reader:
                      self.optional(dynamics, "damping", where, 0.0), self.optional(dynamics, "friction", where, 0.0))
 
     def mimic(self, element: Element, name: str, where: str) -> None:
-        """Store the joint that a mimic joint depends on, if it is one."""
+        """Store the joint that a joint mimics, if the joint has a <mimic> element."""
         mimic = element.find("mimic")
         if mimic is None:
             return
@@ -295,7 +289,7 @@ class _Reader:
         return exact
 
     def limited(self, joint: Joint, limit: Element | None, where: str) -> Joint:
-        """Return the joint with its limits; missing limits, and zero speed or effort, mean unlimited.
+        """Return the joint with its limits. A limit that is missing, or a zero velocity or effort, means unlimited.
 
         The attribute acceleration is not in the URDF standard, but some files have it.
         """
@@ -314,7 +308,7 @@ class _Reader:
         most = {key: self.optional(limit, key, where, np.inf) for key in ("velocity", "acceleration", "effort")}
         for key, value in most.items():
             if value < 0:
-                raise self.error(f"{where} has a negative limit {key}=\"{value:g}\"")
+                raise self.error(f"{where} has a negative limit {key}=\"{value:g}\"; it must be zero or more")
             if value == 0:
                 self.warnings.append(f'{where} has the limit {key}="0", so it is treated as unknown')
                 most[key] = np.inf
@@ -322,14 +316,14 @@ class _Reader:
                        acceleration=most["acceleration"], effort=most["effort"])
 
     def check_mimics(self, edges: Sequence[_Edge]) -> None:
-        """Raise if a mimic joint depends on a joint that does not exist."""
+        """Raise an error if a mimic joint depends on a joint that does not exist."""
         names = {edge.name for edge in edges}
         for name, mimic in self.mimics.items():
             if mimic.joint not in names:
                 raise self.error(f"joint '{name}' mimics joint '{mimic.joint}', which is not in the file")
 
     # -- the tree ----------------------------------------------------------------------------------
-    def root(self, links: dict[str, _Link], edges: list[_Edge]) -> str:
+    def root(self, links: dict[str, Body], edges: list[_Edge]) -> str:
         children = {edge.child for edge in edges}
         roots = [name for name in links if name not in children]
         if not roots:
@@ -339,17 +333,18 @@ class _Reader:
             raise self.error(f"links '{roots[0]}' and '{roots[1]}' both have no parent joint; a URDF has one root link")
         return roots[0]
 
-    def robot(self, name: str, base: str, links: dict[str, _Link], edges: list[_Edge]) -> Robot:
-        """Return the robot, built from the root of the tree; fixed links are merged into the body that carries them."""
+    def robot(self, name: str, base: str, links: dict[str, Body], edges: list[_Edge]) -> Robot:
+        """Return the robot with the root link `base`; links on fixed joints belong to the body of their parent."""
         leaving: dict[str, list[_Edge]] = {}
-        for each in edges:
-            leaving.setdefault(each.parent, []).append(each)
+        for edge_from in edges:
+            leaving.setdefault(edge_from.parent, []).append(edge_from)
         joints: list[Joint] = []
         bodies: list[tuple[str, list[Part], list[Shape]]] = []
         frames: list[Frame] = []
         values: dict[str, float] = {}
-        rooted: tuple[list[Part], list[Shape]] = [], []  # of the root link and of the links fixed to it
-        # (link, body it belongs to, its pose there); the next in file order is on top.
+        rooted: tuple[list[Part], list[Shape]] = [], []  # parts and shapes of the root link and the links fixed to it
+        # Entries are a link, the body of its parent link, the parent link's pose in that body, and the joint between
+        # both links. The next link in the order of the file is on top.
         stack: list[tuple[str, int, Array, _Edge | None]] = [(base, BASE, np.eye(4), None)]
         while stack:
             link_name, body, pose, edge = stack.pop()

@@ -1,4 +1,4 @@
-"""XML of URDF and MJCF: safe parsing without external files, gear ratios, and edits that keep all other bytes."""
+"""XML of URDF and MJCF files: safe parsing without external files, gear ratios, and edits that keep all other bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ATTRIBUTE = re.compile(rb"""([^\s=<>/]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 
 def parse_urdf(source: str | Path) -> tuple[Element, str, str, str | bytes]:
-    """Parse a file that must be a URDF without macros; see `parse_xml`."""
+    """Parse a URDF file or text without macros; the result is that of `parse_xml`."""
     root, file, stem, data = parse_xml(source, "URDF")
     if root.tag != "robot":
         raise RobotError(f"{file} has <{root.tag}> as its root element; a URDF has <robot>", code="wrong-root-element")
@@ -40,9 +40,9 @@ def parse_urdf(source: str | Path) -> tuple[Element, str, str, str | bytes]:
 
 
 def parse_xml(source: str | Path, kind: str) -> tuple[Element, str, str, str | bytes]:
-    """Return the root element, the name of the file in messages, a default name for the robot, and the unchanged text.
+    """Parse an XML file or text; return its root element, its name in messages, a default robot name, and its text.
 
-    kind: name of the format in messages.
+    kind: name of the file format in messages.
     """
     data: str | bytes
     if isinstance(source, str) and source.lstrip().startswith("<"):
@@ -77,7 +77,7 @@ def parse_xml(source: str | Path, kind: str) -> tuple[Element, str, str, str | b
 
 
 def _refuse_xacro(root: Element, file: str) -> None:
-    """Raise an error if the file still contains macros."""
+    """Raise an error if a URDF still contains xacro macros."""
     for element in root.iter():
         tag = element.tag if isinstance(element.tag, str) else ""  # comments have none
         macro = "xacro}" in tag or tag.startswith("xacro:")
@@ -95,7 +95,7 @@ def reductions(root: Element, file: str) -> dict[str, float]:
     ROS 1 writes <mechanicalReduction> in <actuator> or <joint>, ros2_control <mechanical_reduction> in <joint>. Joints
     of differentials and four-bar linkages have no ratio of their own and are omitted.
     """
-    found: dict[str, float] = {}
+    ratios: dict[str, float] = {}
     for transmission in root.iter("transmission"):
         kind = transmission.findtext("type") or transmission.findtext("plugin") or ""
         joints = transmission.findall("joint")
@@ -113,8 +113,8 @@ def reductions(root: Element, file: str) -> dict[str, float]:
         if not math.isfinite(ratio) or ratio == 0.0:
             raise RobotError(f"{file}: the mechanical reduction of joint '{name}' must be a number other than zero, "
                              f"got \"{text.strip()[:80]}\"")
-        found[name] = ratio
-    return found
+        ratios[name] = ratio
+    return ratios
 
 
 Edit = tuple[int, int, bytes]  # bytes from, to, and their replacement
@@ -141,7 +141,7 @@ class XmlElement:
 
 @dataclass(frozen=True)
 class XmlPage:
-    """The bytes of an XML file (UTF-8), and functions that write numbers into it.
+    """The bytes of an XML file (UTF-8), and methods that return edits of the file.
 
     before: text in front of the first element or declaration, white space or a byte order mark.
     """
@@ -157,7 +157,7 @@ class XmlPage:
         return cls(data, b"\r\n" if b"\r\n" in data else b"\n", text[:at])
 
     def root(self) -> XmlElement:
-        """The root with all elements, with tags as ElementTree names them."""
+        """Return the root element with all elements inside it, with tags as in ElementTree."""
         parser = expat.ParserCreate("utf-8", namespace_separator="}")
         outside = XmlElement("", {}, 0, 0)
         path = [outside]
@@ -170,12 +170,12 @@ class XmlPage:
             path.append(path[-1].children[-1])
 
         def end(tag: str) -> None:
-            one = path.pop()
-            if self.empty(one):
-                one.closed = one.end = one.opened
+            element = path.pop()
+            if self.empty(element):
+                element.closed = element.end = element.opened
             else:
-                one.closed = parser.CurrentByteIndex
-                one.end = self.data.index(b">", one.closed) + 1
+                element.closed = parser.CurrentByteIndex
+                element.end = self.data.index(b">", element.closed) + 1
 
         parser.StartElementHandler, parser.EndElementHandler = start, end
         parser.Parse(self.data, True)
@@ -192,24 +192,24 @@ class XmlPage:
         return self.newline + indent if line >= 0 and not indent.strip() else b""
 
     def set(self, element: XmlElement, values: Mapping[str, str]) -> Iterator[Edit]:
-        """Set attributes to new values; new attributes are added at the end."""
+        """Yield the edits that set attributes of an element; new attributes are added at the end."""
         tag = self.data[element.start:element.opened]
-        found = {one[1].decode(): one.span(2) for one in _ATTRIBUTE.finditer(tag)}
-        last = max((end for _, end in found.values()), default=1 + len(element.tag))
+        spans = {match[1].decode(): match.span(2) for match in _ATTRIBUTE.finditer(tag)}
+        last = max((end for _, end in spans.values()), default=1 + len(element.tag))
         for key, value in values.items():
-            if key in found:
-                yield element.start + found[key][0] + 1, element.start + found[key][1] - 1, value.encode()
-        extra = "".join(f' {key}="{value}"' for key, value in values.items() if key not in found)
+            if key in spans:
+                yield element.start + spans[key][0] + 1, element.start + spans[key][1] - 1, value.encode()
+        extra = "".join(f' {key}="{value}"' for key, value in values.items() if key not in spans)
         if extra:
             yield element.start + last, element.start + last, extra.encode()
 
     def without(self, element: XmlElement, names: Iterable[str]) -> Iterator[Edit]:
-        """Yield the edits that remove attributes, with the white space before them."""
+        """Yield the edits that remove attributes of an element, with the white space before them."""
         tag = self.data[element.start:element.opened]
-        for one in _ATTRIBUTE.finditer(tag):
-            if one[1].decode() in names:
-                before = len(tag[:one.start()].rstrip())
-                yield element.start + before, element.start + one.end(), b""
+        for match in _ATTRIBUTE.finditer(tag):
+            if match[1].decode() in names:
+                before = len(tag[:match.start()].rstrip())
+                yield element.start + before, element.start + match.end(), b""
 
     def prepended(self, element: XmlElement, made: bytes) -> Edit:
         """Return the edit that adds text as the first child of an element."""

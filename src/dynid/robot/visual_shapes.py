@@ -32,11 +32,13 @@ class Visual:
     """A visual shape of a body.
 
     Attributes:
-        body: its number in the tree of all joints, BASE for the base.
-        pose: (4, 4), in the body frame.
-        size: of primitives as in `Shape`; an ellipsoid has three half axes; for a mesh, the scale of its points.
-        color: red, green, blue, opacity, each 0 to 1.
-        mesh: its name in the file.
+        body: index of the body in the tree of all joints, BASE for the base.
+        link: name of the link in the robot file.
+        kind: kind of the shape.
+        size: sizes of a primitive, m, as in `Shape`, three half axes of an ellipsoid, or scale factors of a mesh.
+        pose: pose (4, 4) in the body frame.
+        color: red, green, blue and opacity, each from 0 to 1.
+        mesh: name of the mesh in the robot file, or None.
     """
 
     body: int
@@ -49,32 +51,26 @@ class Visual:
 
 
 def visuals(robot: Robot, file: str | Path | None = None) -> tuple[Visual, ...]:
-    """Return the visual shapes of a robot. file: of an MJCF robot, whose text a robot does not store.
+    """Return the visual shapes of a robot. file: the MJCF file of the robot, because a robot does not store MJCF text.
 
-    A visual that cannot be read is skipped: identification does not depend on it. A robot without any, such as one from
-    a table, is drawn by its collision shapes, if it has some.
+    A visual shape that cannot be read is skipped, because identification does not depend on it. For a robot without
+    visual shapes, such as one from a DH table, the result is its collision shapes.
     """
+    shapes: tuple[Visual, ...] = ()
     if robot.text is not None:
-        found = _of_urdf(robot)
+        shapes = _of_urdf(robot)
     elif file is not None and Path(file).suffix.lower() in (".xml", ".mjcf"):
-        found = _of_mjcf(robot, Path(file))
-    else:
-        found = ()
-    return found or _of_shapes(robot)
+        shapes = _of_mjcf(robot, Path(file))
+    return shapes or tuple(Visual(i, shape.link or body.name, shape.kind, shape.size, shape.pose)
+                           for i, body in enumerate(robot.tree.bodies) for shape in body.shapes)
 
 
 def _places(robot: Robot) -> Mapping[str, tuple[int, Array]]:
-    """Return, for every link, the number of its body in the whole tree, and its pose in that body."""
-    tree = robot if robot.followers is None else robot.followers.tree
+    """Return, for every link, the index of its body in the whole tree, and the link's pose (4, 4) in that body."""
+    tree = robot.tree
     known = {body.name: (i, np.eye(4)) for i, body in enumerate(tree.bodies)}
     known |= {part.link: (i, part.pose) for i, body in enumerate(tree.bodies) for part in body.parts}
-    return {tree.base: (BASE, np.eye(4)), **known, **{one.name: (one.body, one.pose) for one in tree.frames}}
-
-
-def _of_shapes(robot: Robot) -> tuple[Visual, ...]:
-    tree = robot if robot.followers is None else robot.followers.tree
-    return tuple(Visual(i, shape.link or body.name, shape.kind, shape.size, shape.pose)
-                 for i, body in enumerate(tree.bodies) for shape in body.shapes)
+    return {tree.base: (BASE, np.eye(4)), **known, **{frame.name: (frame.body, frame.pose) for frame in tree.frames}}
 
 
 # -- URDF ------------------------------------------------------------------------------------------
@@ -93,7 +89,10 @@ def _of_urdf(robot: Robot) -> tuple[Visual, ...]:
 
 
 def _urdf_visual(visual: Element, link: str, body: int, pose: Array, named: Mapping[str, Color]) -> Visual | None:
-    """Return one <visual> in the frame of a body; None if it is incomplete."""
+    """Return a <visual> element of a link as a visual shape of body number `body`; None if it is incomplete.
+
+    pose (4, 4): pose of the link in the body. named: colors of the materials with a name.
+    """
     geometry, origin, material = visual.find("geometry"), visual.find("origin"), visual.find("material")
     if geometry is None or not len(geometry):
         return None
@@ -122,7 +121,7 @@ def _urdf_color(material: Element) -> Color | None:
 
 
 def _floats(text: str, count: int) -> tuple[float, ...] | None:
-    """Return `count` finite numbers; None for any other text."""
+    """Return the numbers of a text if it consists of `count` finite numbers, otherwise None."""
     try:
         values = tuple(float(word) for word in text.split())
     except ValueError:
@@ -190,7 +189,7 @@ class _Geoms:
 
     def mesh(self, attributes: Mapping[str, str], link: str, body: int, pose: Array, color: Color,
              where: str) -> Visual | None:
-        """Return a mesh, placed by its refpos and refquat, or None."""
+        """Return the visual shape of a mesh, with its refpos and refquat applied, or None if the mesh has no file."""
         asset = self.meshes.get(attributes.get("mesh", ""))
         if asset is None:
             return None
@@ -198,8 +197,7 @@ class _Geoms:
         if not own.get("file"):
             return None
         scale = self.text.numbers(own, "scale", 3, where, (1.0, 1.0, 1.0))
-        frame = {"pos": own["refpos"]} if "refpos" in own else {}
-        frame |= {"quat": own["refquat"]} if "refquat" in own else {}
+        frame = {key: own[f"ref{key}"] for key in ("pos", "quat") if f"ref{key}" in own}
         reference = np.linalg.inv(self.text.pose(frame, where))
         name = f"{self.folder}/{own['file']}" if self.folder else own["file"]
         placed = pose @ self.text.pose(attributes, where) @ reference
@@ -249,7 +247,7 @@ def read_mesh(path: str | Path) -> Mesh:
 
 
 class MeshFiles:
-    """Mesh files below a folder, found by the names in robot files.
+    """Index of the mesh files below a folder, by the names that robot files use.
 
     A name such as package://arm_description/meshes/link1.stl has no known location: the file whose path agrees in
     most folders from its end is used. Files outside the folder are never used.
@@ -264,16 +262,16 @@ class MeshFiles:
                 self._paths.setdefault(path.name.lower(), []).append(path)
 
     def find(self, name: str) -> Path | None:
-        """Return the file that a robot file refers to by `name`; None if there is none."""
+        """Return the mesh file that a robot file refers to by `name`; None if there is no such file."""
         wanted = _parts(name)
         if not wanted:
             return None
-        found = self._paths.get(wanted[-1].lower(), [])
-        return max(found, key=lambda path: _agreement(path.relative_to(self.folder).parts, wanted), default=None)
+        paths = self._paths.get(wanted[-1].lower(), [])
+        return max(paths, key=lambda path: _agreement(path.relative_to(self.folder).parts, wanted), default=None)
 
 
 def _parts(name: str) -> tuple[str, ...]:
-    """Return the folders and the file name of a mesh name, without its prefix."""
+    """Return the folders and the file name in the name of a mesh, without a prefix such as package://."""
     plain = name.rpartition("://")[2].replace("\\", "/")
     return tuple(part for part in PurePosixPath(plain).parts if part not in ("/", ".", ".."))
 
@@ -281,8 +279,8 @@ def _parts(name: str) -> tuple[str, ...]:
 def _agreement(parts: Iterable[str], wanted: tuple[str, ...]) -> int:
     """Return how many of the last parts of two paths are equal."""
     count = 0
-    for one, other in zip(reversed(tuple(parts)), reversed(wanted), strict=False):
-        if one.lower() != other.lower():
+    for part, other in zip(reversed(tuple(parts)), reversed(wanted), strict=False):
+        if part.lower() != other.lower():
             break
         count += 1
     return count

@@ -1,8 +1,8 @@
-"""Writers of MJCF for MuJoCo: the tree with its joints and inertias, no shapes, or edits in a user's file.
+"""Writers of MJCF for MuJoCo: a new file with joints and inertias but no shapes, or edits of a user's file.
 
-Edits leave everything else unchanged, byte for byte. If the file builds a body from several (bodies without joints),
-the whole inertia is written on the one that the joint moves. The others get an <inertial> of zero, so that they do not
-count twice.
+Edits leave everything else unchanged, byte for byte. If several <body> elements of the file form one rigid body (bodies
+without joints), the whole inertia is written to the body that the joint moves. The others get an <inertial> of zero,
+so that no inertia counts twice.
 """
 
 from __future__ import annotations
@@ -32,13 +32,17 @@ _ZERO_INERTIAL = {"pos": "0 0 0", "mass": "0", "diaginertia": "0 0 0"}
 def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str, float] | None = None, *,
             fields: JointFields | None = None, actuators: Mapping[str, str] | None = None, unchecked: bool = False,
             add_note: Callable[[str], object] = lambda note: None) -> str:
-    """Return the MJCF of a robot with its own inertias or others (dof, 10); those of bodies on mimic joints may follow
-    at the end.
+    """Return the text of an MJCF file of a robot.
 
     Args:
-        values: by name, written to the attributes of joints in `fields` unless negative; default: the robot's own, with
-            Ia<j>, Fv<j> and Fc<j> as armature, damping and frictionloss.
-        actuators: by joint, an element for <actuator>.
+        robot: the robot.
+        inertias: ten inertial parameters of every body (dof, 10), optionally followed by those of bodies on dependent
+            joints. Default: those of the robot.
+        values: parameter values by name, written to joint attributes unless they are negative. Default: the values of
+            the robot.
+        fields: joint and attribute of each parameter. Default: Ia<j>, Fv<j> and Fc<j> are armature, damping and
+            frictionloss.
+        actuators: an element for <actuator>, by joint.
         unchecked: also write bodies that are not physically consistent.
         add_note: called with a sentence for each note to a reader of the file.
     """
@@ -57,7 +61,8 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
         children.setdefault(joint.parent, []).append(i)
 
     def bodies(parent: int, indent: str, carried: tuple[tuple[int, Array], ...] = ()) -> Iterator[str]:
-        """Yield elements of the bodies on a parent; carried: joints and poses of virtual bodies between them."""
+        """Yield the lines of the bodies on a parent body. carried: joints of virtual bodies between both, with the pose
+        (4, 4) of the parent in their frames."""
         for i in children.get(parent, ()):
             joint, body = robot.joints[i], robot.bodies[i]
             pose = joint.before @ joint.after
@@ -71,7 +76,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             frame = whole_pose(i)
             yield (f'{indent}<body name={xml_attribute(body.name)} pos="{digits(frame[:3, 3])}" '
                    f'xyaxes="{digits(np.concatenate([frame[:3, 0], frame[:3, 1]]))}">')
-            yield f"{indent}  {_inertial(_full(numbers[i], body.name))}"
+            yield f"{indent}  {_inertial(_inertial_values(numbers[i]))}"
             is_root = robot.has_free_base and i == FREE_COORDINATES - 1
             if is_root:
                 yield f"{indent}  <freejoint/>"
@@ -83,7 +88,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             yield f"{indent}</body>"
 
     def whole_pose(i: int) -> Array:
-        """Return the pose of a body in the nearest one with a mass, at zero."""
+        """Return the pose (4, 4) of a body in the nearest body with a mass below it, with all joints at zero."""
         joint = robot.joints[i]
         pose = joint.before @ joint.after
         while joint.parent != BASE and robot.bodies[joint.parent].virtual:
@@ -96,11 +101,10 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
 
 
 def _equalities(robot: Robot) -> list[str]:
-    """Return mimic joints and closures as constraints of MuJoCo, between the sites of `_sites`.
+    """Return the lines of mimic joints and closures as equality constraints of MuJoCo, between the sites of `_sites`.
 
-    A mimic joint is q = offset + multiplier q of the joint it depends on. A point is a `connect`, and an axis is
-    two of them, one metre from each other. A rigid closure is a `weld`. A rod is a tendon, whose length is relative to
-    that at zero.
+    A point closure is a `connect`, an axis closure is two `connect` one metre from each other, and a rigid closure is
+    a `weld`. A rod is a tendon, whose length is relative to the length with all joints at zero.
     """
     followers = robot.followers
     if followers is None:
@@ -129,10 +133,12 @@ def _equalities(robot: Robot) -> list[str]:
 
 
 def _driven(robot: Robot, actuators: Mapping[str, str]) -> list[str]:
-    """Return the actuators; for a closed chain, motors on its own joints, and a posture that selects the branch."""
+    """Return the lines of the actuators. A closed chain has motors on its independent joints, and a <key> with a
+    posture that selects the assembly branch."""
     followers = robot.followers
     if followers is None or followers.loops is None:
-        return ["  <actuator>", *(f"    {one}" for one in actuators.values()), "  </actuator>"] if actuators else []
+        lines = [f"    {element}" for element in actuators.values()]
+        return ["  <actuator>", *lines, "  </actuator>"] if actuators else []
     tree, order, children = followers.tree, list[int](), [BASE]
     while children:  # MuJoCo numbers joints depth-first: a body, then all bodies on it
         body = children.pop()
@@ -152,7 +158,7 @@ def _site(closure: Closure, side: str, more: str = "") -> str:
 
 
 def _sites(closures: Sequence[Closure], body: int, indent: str) -> Iterator[str]:
-    """Yield the sites of closures on a body."""
+    """Yield the lines of the sites of closures on a body, by index of the body."""
     for closure in closures:
         for side, end in (("first", closure.first), ("second", closure.second)):
             if end.body != body:
@@ -165,7 +171,7 @@ def _sites(closures: Sequence[Closure], body: int, indent: str) -> Iterator[str]
 
 
 def _at_zero(tree: Robot, place: Frame) -> Array:
-    """Return the position (3,) in the base of a place of the tree with all joints at zero."""
+    """Return the position (3,) of a frame of the tree in the base frame, with all joints at zero."""
     pose, body = place.pose, place.body
     while body != BASE:
         joint = tree.joints[body]
@@ -178,9 +184,10 @@ def _inertial(values: Mapping[str, str]) -> str:
 
 
 def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
-    """Return a joint element about or along z of the joint's frame.
+    """Return the text of a <joint> element.
 
-    body (4, 4): pose, in the joint's frame, of the body that has the element.
+    body (4, 4): pose of the body that contains the element, in the frame of the joint's own body. values: further
+    attributes.
     """
     frame = inverse(joint.after @ body)
     text = (f'<joint name={xml_attribute(joint.name)} type="{"slide" if joint.prismatic else "hinge"}" '
@@ -196,14 +203,15 @@ def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
 
 def _joint_values(i: int, joint: str, values: Mapping[str, float], places: JointFields,
                   add_note: Callable[[str], object]) -> dict[str, float]:
-    found = {}
+    """Return the attributes of joint number i from parameter values by name; places: joint and attribute of each."""
+    attributes = {}
     for name, (number, attribute) in places.items():
         value = values.get(name) if number == i else None
         if value is not None and value > 0:
-            found[attribute] = value
+            attributes[attribute] = value
         elif value:
             add_note(f"{name} of joint '{joint}' is {value:.4g}: negative values are not written")
-    return found
+    return attributes
 
 
 def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Mapping[str, Mapping[str, float]], *,
@@ -214,9 +222,9 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
     Args:
         text: the MJCF; it must describe this robot and include no other file.
         robot: robot with these bodies.
-        inertias: (dof, 10), followed by those of bodies on dependent joints.
-        values: by joint, the attributes that are set, such as {"joint1": {"armature": 0.1}}.
-        actuators: by joint, an element for <actuator>; a joint that has an actuator in the file keeps that one.
+        inertias: ten inertial parameters of every body (dof, 10), optionally followed by those of dependent bodies.
+        values: attributes that are set, by joint, such as {"joint1": {"armature": 0.1}}.
+        actuators: an element for <actuator>, by joint; a joint with an actuator in the file keeps that actuator.
         unchecked: also write bodies that are not physically consistent.
         add_note: called with a sentence for each note to a reader of the file.
 
@@ -242,7 +250,7 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
     for body, row in zip(tree.bodies, numbers, strict=True):
         if body.virtual:
             continue
-        edits += page.inertial(_find_element(bodies, body.name, "body"), _full(row, body.name))
+        edits += page.inertial(_find_element(bodies, body.name, "body"), _inertial_values(row))
         merged = [part.link for part in body.parts if part.link != body.name and part.inertia is not None]
         for link in merged:
             edits += page.inertial(_find_element(bodies, link, "body"), _ZERO_INERTIAL)
@@ -286,52 +294,50 @@ def _find_element(elements: Mapping[str, XmlElement], name: str, kind: str) -> X
     return elements[name]
 
 
-def _full(row: Array, body: str) -> dict[str, str]:
-    if row[9] == 0 and np.any(row[6:9] != 0):
-        raise RobotError(f"body '{body}' has first moments but no mass, which MJCF cannot express", code="no-mass")
+def _inertial_values(row: Array) -> dict[str, str]:
     return {key: digits(*np.atleast_1d(value)) for key, value in ten.to_mujoco_attributes(row).items()}
 
 
 @dataclass(frozen=True)
 class _MjcfPage(XmlPage):
-    """The bytes of an MJCF file, and functions that write numbers into it."""
+    """The bytes of an MJCF file, and methods that return edits of its bodies, joints and actuators."""
 
     def named(self, element: XmlElement, tag: str) -> dict[str, XmlElement]:
-        """Return the elements of <worldbody> with a name, by name, at any depth."""
-        found: dict[str, XmlElement] = {}
+        """Return the elements inside <worldbody> with a tag and a name, by name, at any depth."""
+        named: dict[str, XmlElement] = {}
         for world in element.all("worldbody"):
             stack = list(world.children)
             while stack:
-                one = stack.pop()
-                if one.tag == tag and "name" in one.attributes:
-                    found[one.attributes["name"]] = one
-                stack += one.children
-        return found
+                inner = stack.pop()
+                if inner.tag == tag and "name" in inner.attributes:
+                    named[inner.attributes["name"]] = inner
+                stack += inner.children
+        return named
 
     def inertial(self, body: XmlElement, values: Mapping[str, str]) -> Iterator[Edit]:
         """Yield the edits that write the inertia of a body into its <inertial>, which is created if necessary."""
-        found = body.first("inertial")
+        inertial = body.first("inertial")
         for frame in body.all("frame"):  # an <inertial> inside a <frame> is replaced by that of the body
-            yield from ((one.start, one.end, b"") for one in frame.all("inertial"))
-        if found is not None:
-            given = set(found.attributes)
-            yield from self.without(found, ((set(_ORIENTATION) | {"fullinertia"}) & given) - set(values))
-            yield from self.set(found, values)
+            yield from ((inner.start, inner.end, b"") for inner in frame.all("inertial"))
+        if inertial is not None:
+            given = set(inertial.attributes)
+            yield from self.without(inertial, ((set(_ORIENTATION) | {"fullinertia"}) & given) - set(values))
+            yield from self.set(inertial, values)
             return
         outer = self.space(body)
         inner = self.space(body.children[0]) if body.children else (outer + b"  " if outer else b"")
         yield self.prepended(body, inner + _inertial(values).encode())
 
     def joints(self, root: XmlElement, values: Mapping[str, Mapping[str, float]]) -> Iterator[Edit]:
-        """Yield the edits that set attributes of joints, by joint."""
-        found = self.named(root, "joint")
+        """Yield the edits that set attributes of joints; values: attributes by joint."""
+        joints = self.named(root, "joint")
         for name, attributes in values.items():
             texts = {key: digits(value) for key, value in attributes.items()}
-            yield from self.set(_find_element(found, name, "joint"), texts)
+            yield from self.set(_find_element(joints, name, "joint"), texts)
 
     def own_inertias(self, root: XmlElement, add_note: Callable[[str], object]) -> Iterator[Edit]:
-        """Yield the edits that stop the compiler from computing inertias from shapes, since the file now
-        contains them."""
+        """Yield the edits that stop MuJoCo from computing inertias from shapes, because the file now contains
+        inertias."""
         for compiler in root.all("compiler"):
             if compiler.attributes.get("inertiafromgeom") == "true":
                 yield from self.set(compiler, {"inertiafromgeom": "auto"})

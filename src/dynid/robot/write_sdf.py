@@ -18,13 +18,13 @@ from dynid.robot.urdf_text import digits
 
 def to_sdf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str, Mapping[str, float]] | None = None, *,
            unchecked: bool = False) -> str:
-    """Return a robot as SDFormat with its own inertias or others (dof, 10).
+    """Return the text of an SDFormat file of a robot.
 
     Args:
         robot: a tree without closed loops.
-        inertias: (dof, 10).
-        values: by joint, "damping" (N m s/rad), "friction" (N m) and "armature" (kg m^2), the last as tags that only
-            Drake reads.
+        inertias: ten inertial parameters of every body (dof, 10). Default: those of the robot.
+        values: "damping" (N m s/rad), "friction" (N m) and "armature" (kg m^2) by joint. The armature is written as
+            tags that only Drake reads.
         unchecked: write also bodies that are not physically consistent.
 
     Raises:
@@ -38,12 +38,13 @@ def to_sdf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str,
                          "write MJCF with --for mjcf", code="free-base-unsupported")
     numbers = possible_inertias(robot, np.asarray(robot.inertias if inertias is None else inertias),
                                 unchecked=unchecked)
-    is_drake = any("armature" in one for one in (values or {}).values())
+    is_drake = any("armature" in own for own in (values or {}).values())
     namespace = ' xmlns:drake="http://drake.mit.edu"' if is_drake else ""
     lines = ['<?xml version="1.0"?>', f'<sdf version="1.9"{namespace}>', f"  <model name={xml_attribute(robot.name)}>",
              f"    <link name={xml_attribute(robot.base)}/>",
              '    <joint name="world_fixed" type="fixed">', "      <parent>world</parent>",
              f"      <child>{xml_text(robot.base)}</child>", "    </joint>"]
+    joint_lines: list[str] = []
     for joint, body, row in zip(robot.joints, robot.bodies, numbers, strict=True):
         parent = robot.base if joint.parent == BASE else robot.body_names[joint.parent]
         pose = joint.before @ joint.after
@@ -58,24 +59,22 @@ def to_sdf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str,
                   f"        <mass>{digits(float(mass))}</mass>",
                   "        <inertia>" + "".join(f"<{key}>{digits(x)}</{key}>" for key, x in entries) + "</inertia>",
                   "      </inertial>", "    </link>"]
-    for joint, body in zip(robot.joints, robot.bodies, strict=True):
-        parent = robot.base if joint.parent == BASE else robot.body_names[joint.parent]
         own = (values or {}).get(joint.name, {})
         limits = {"lower": joint.lower, "upper": joint.upper, "effort": joint.effort, "velocity": joint.velocity}
         limit_tags = "".join(f"<{key}>{digits(value)}</{key}>" for key, value in limits.items() if np.isfinite(value))
         kind = "prismatic" if joint.prismatic else "revolute"
-        lines += [f'    <joint name={xml_attribute(joint.name)} type="{kind}">',
-                  f"      <pose>{_pose(inverse(joint.after))}</pose>",
-                  f"      <parent>{xml_text(parent)}</parent>", f"      <child>{xml_text(body.name)}</child>",
-                  "      <axis>", "        <xyz>0 0 1</xyz>",
-                  f"        <dynamics><damping>{digits(own.get('damping', 0.0))}</damping>"
-                  f"<friction>{digits(own.get('friction', 0.0))}</friction></dynamics>",
-                  f"        <limit>{limit_tags}</limit>", "      </axis>"]
+        joint_lines += [f'    <joint name={xml_attribute(joint.name)} type="{kind}">',
+                        f"      <pose>{_pose(inverse(joint.after))}</pose>",
+                        f"      <parent>{xml_text(parent)}</parent>", f"      <child>{xml_text(body.name)}</child>",
+                        "      <axis>", "        <xyz>0 0 1</xyz>",
+                        f"        <dynamics><damping>{digits(own.get('damping', 0.0))}</damping>"
+                        f"<friction>{digits(own.get('friction', 0.0))}</friction></dynamics>",
+                        f"        <limit>{limit_tags}</limit>", "      </axis>"]
         if "armature" in own:
-            lines += [f"      <drake:rotor_inertia>{digits(own['armature'])}</drake:rotor_inertia>",
-                      "      <drake:gear_ratio>1</drake:gear_ratio>"]
-        lines.append("    </joint>")
-    return "\n".join([*lines, "  </model>", "</sdf>", ""])
+            joint_lines += [f"      <drake:rotor_inertia>{digits(own['armature'])}</drake:rotor_inertia>",
+                            "      <drake:gear_ratio>1</drake:gear_ratio>"]
+        joint_lines.append("    </joint>")
+    return "\n".join([*lines, *joint_lines, "  </model>", "</sdf>", ""])
 
 
 def _pose(pose: ArrayLike) -> str:

@@ -1,8 +1,8 @@
-"""Writers of URDF: inertias and rotor inertias edited in a file, byte for byte, and a robot without a file.
+"""Writers of URDF: edits of inertias and rotor inertias in a user's file, and new files.
 
-If the file builds a body from several links (fixed joints), the whole inertia is written on the link that the joint
-moves. The links fixed to it lose their <inertial>, so that they do not count twice. Inertias are about the centre of
-mass in the axes of the link frame, with all digits.
+Edits leave everything else unchanged, byte for byte. If several links of the file form one rigid body (fixed joints),
+the whole inertia is written to the link that the joint moves. The links fixed to it lose their <inertial>, so that no
+inertia counts twice. Inertias are about the centre of mass in the axes of the link frame, with all digits.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import AnyStr
 
 import numpy as np
@@ -22,7 +22,8 @@ from dynid.escape import xml_attribute
 from dynid.robot import inertia as ten
 from dynid.robot.check import possible_inertias
 from dynid.robot.followers import whole_tree
-from dynid.robot.pose import from_xyz_rpy, inverse, rotation_z, to_rpy, translation
+from dynid.robot.locked_joints import pose_at
+from dynid.robot.pose import from_xyz_rpy, inverse, to_rpy
 from dynid.robot.robot import BASE, Joint, JointFields, Robot, joint_fields
 from dynid.robot.urdf import read_urdf
 from dynid.robot.urdf_text import Edit, XmlElement, XmlPage, digits
@@ -41,13 +42,15 @@ DRAKE_NAMESPACE = "http://drake.mit.edu"
 def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: Mapping[str, float] | None = None, *,
                        fields: JointFields | None = None, unchecked: bool = False,
                        add_note: Callable[[str], object] = lambda note: None) -> AnyStr:
-    """Return a URDF with the inertial parameters of every moving body (dof, 10) replaced, as text or bytes like the
-    given one; those of bodies on mimic joints may follow at the end.
+    """Return a URDF with the inertial parameters of every moving body replaced, as text or bytes like the given URDF.
 
     Args:
-        robot: must be the robot of this URDF.
-        values: by name, written to the attributes of <dynamics> in `fields` unless negative; default: Fv<j> to damping
-            and Fc<j> to friction.
+        text: the URDF.
+        robot: the robot of this URDF.
+        inertias: ten inertial parameters of every body (dof, 10), optionally followed by those of bodies on mimic
+            joints.
+        values: parameter values by name, written to attributes of <dynamics> unless they are negative.
+        fields: joint and attribute of each parameter. Default: Fv<j> is damping and Fc<j> is friction.
         unchecked: also write bodies that are not physically consistent.
         add_note: called with a sentence for each note to a reader of the file.
     """
@@ -86,29 +89,27 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
     tree, rows = whole_tree(own, inertias)
     numbers = possible_inertias(tree, rows, unchecked=unchecked)
     root = page.root()
-    links = {one.attributes["name"]: one for one in root.children if one.tag == "link"}
-    joints = {one.attributes["name"]: one for one in root.children if one.tag == "joint"}
+    links, joints = ({child.attributes["name"]: child for child in root.all(tag)} for tag in ("link", "joint"))
     edits: list[Edit] = []
     for i, (joint, body, row) in enumerate(zip(tree.joints, tree.bodies, numbers, strict=True)):
         if i < tree.free_coordinates - 1:
             continue  # a virtual body of the free joint
-        edits += page.inertial(links[body.name], *_central(row, body.name))
+        edits += page.inertial(links[body.name], row)
         merged = [part.link for part in body.parts if part.link != body.name and part.inertia is not None]
-        edits += [(one.start, one.end, b"") for link in merged for one in links[link].all("inertial")]
+        edits += [(inner.start, inner.end, b"") for link in merged for inner in links[link].all("inertial")]
         if merged:
             add_note(f"the inertia of link{'s' if len(merged) > 1 else ''} {', '.join(merged)}, fixed to "
                      f"'{body.name}', is part of that link now")
         if joint.name in own.joint_names and i >= tree.free_coordinates:
             edits += page.dynamics(joints[joint.name], _friction(own, joint.name, values, add_note))
-    every = whole_tree(whole, np.zeros((whole.dof, 10)))[0]
     for name, position in robot.locked.items():
-        edits += page.fixed(joints[name], every.joints[every.joint_index(name)], position)
+        edits += page.fixed(joints[name], whole.tree.joints[whole.tree.joint_index(name)], position)
         add_note(f"joint '{name}' is fixed at {position:g} in this file, as during the identification")
     return page.edited(edits)
 
 
 def _same_robot(own: Robot, robot: Robot) -> None:
-    """Raise an error unless both robots have the same bodies, moved by the same joints."""
+    """Raise an error unless the robot of the URDF, `own`, has the same joints and bodies as `robot`."""
     for what, theirs, ours in (("joints", own.joint_names, robot.joint_names),
                                ("links", own.body_names, robot.body_names)):
         if theirs != ours:
@@ -121,41 +122,36 @@ def _same_robot(own: Robot, robot: Robot) -> None:
                              code="other-robot")
 
 
-def _central(numbers: Array, link: str) -> tuple[float, Array, Array]:
-    """Return mass, centre of mass (3,) and the six entries of the inertia about it."""
-    if numbers[9] == 0 and np.any(numbers[6:9] != 0):
-        raise RobotError(f"link '{link}' has first moments but no mass, which a URDF cannot express", code="no-mass")
-    mass, com, inertia = ten.to_central(numbers)
-    return float(mass), com, ten.entries(inertia)
-
-
 def _friction(robot: Robot, joint: str, values: _Values, add_note: Callable[[str], object]) -> dict[str, str]:
-    found = {}
+    """Return the attributes of <dynamics> of a joint; values: joint, attribute and value of each parameter."""
+    attributes = {}
     for name, (number, attribute, value) in values.items():
         if number == robot.joint_index(joint) and value >= 0:
-            found[attribute] = digits(value)
+            attributes[attribute] = digits(value)
         elif number == robot.joint_index(joint):
             add_note(f"{name} of joint '{joint}' is {value:.4g}: negative friction is not written")
-    return found
+    return attributes
 
 
 # -- the file as bytes -------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _UrdfPage(XmlPage):
-    """The bytes of a URDF (UTF-8), and functions that write numbers into it."""
+    """The bytes of a URDF (UTF-8), and methods that return edits of its links and joints."""
 
-    def inertial(self, link: XmlElement, mass: float, com: Array, six: Array) -> Iterator[Edit]:
-        """Yield the edits that write the inertia of a link into its <inertial>, which is created if necessary."""
-        xyz, entries = digits(*com), {key: digits(x) for key, x in zip(_INERTIA_ATTRIBUTES, six, strict=True)}
-        found = link.first("inertial")
-        if found is None:
+    def inertial(self, link: XmlElement, row: Array) -> Iterator[Edit]:
+        """Yield the edits that write ten inertial parameters (10,) into a link's <inertial>, created if necessary."""
+        mass, com, about_com = ten.to_central(row)
+        xyz, six = digits(*com), zip(_INERTIA_ATTRIBUTES, ten.entries(about_com), strict=True)
+        entries = {key: digits(x) for key, x in six}
+        inertial = link.first("inertial")
+        if inertial is None:
             yield self._new_inertial(link, xyz, digits(mass), entries)
             return
-        origin, weight, inertia = (found.first(tag) for tag in ("origin", "mass", "inertia"))
+        origin, weight, inertia = (inertial.first(tag) for tag in ("origin", "mass", "inertia"))
         assert weight is not None and inertia is not None  # the reader requires both
         if origin is None:
-            made = self.space(found.children[0]) + f'<origin xyz="{xyz}"/>'.encode()
-            yield found.opened, found.opened, made
+            made = self.space(inertial.children[0]) + f'<origin xyz="{xyz}"/>'.encode()
+            yield inertial.opened, inertial.opened, made
         else:
             turned = any(float(x) != 0 for x in origin.attributes.get("rpy", "").split())
             yield from self.set(origin, {"xyz": xyz, **({"rpy": "0 0 0"} if turned else {})})
@@ -172,12 +168,12 @@ class _UrdfPage(XmlPage):
         return self.prepended(link, made)
 
     def fixed(self, element: XmlElement, joint: Joint, position: float) -> Iterator[Edit]:
-        """Yield the edits that make a joint fixed at a position."""
+        """Yield the edits that make a joint fixed at a position, rad or m."""
         origin = element.first("origin")
         given = {key: [float(x) for x in (origin.attributes if origin else {}).get(key, "0 0 0").split()]
                  for key in ("xyz", "rpy")}
-        motion = translation(0.0, 0.0, position) if joint.prismatic else rotation_z(position)
-        pose = from_xyz_rpy(given["xyz"], given["rpy"]) @ inverse(joint.after) @ motion @ joint.after
+        at_joint = from_xyz_rpy(given["xyz"], given["rpy"]) @ inverse(joint.after)
+        pose = pose_at(replace(joint, before=at_joint), position)
         placed = {"xyz": digits(*pose[:3, 3]), "rpy": digits(*to_rpy(pose))}
         yield from self.set(element, {"type": "fixed"})
         if origin is not None:
@@ -185,13 +181,13 @@ class _UrdfPage(XmlPage):
         else:
             made = f'<origin xyz="{placed["xyz"]}" rpy="{placed["rpy"]}"/>'.encode()
             yield element.opened, element.opened, self.space(element.children[0]) + made
-        yield from ((one.start, one.end, b"") for tag in ("mimic", "dynamics") for one in element.all(tag))
+        yield from ((inner.start, inner.end, b"") for tag in ("mimic", "dynamics") for inner in element.all(tag))
 
     def dynamics(self, joint: XmlElement, values: Mapping[str, str]) -> Iterator[Edit]:
-        """Yield the edits for damping and friction of a joint; an element is created unless all are zero."""
-        found = joint.first("dynamics")
-        if found is not None:
-            yield from self.set(found, values)
+        """Yield the edits that set attributes of a joint's <dynamics>, which is created unless all values are zero."""
+        dynamics = joint.first("dynamics")
+        if dynamics is not None:
+            yield from self.set(dynamics, values)
         elif any(float(value) for value in values.values()):
             last = joint.children[-1]
             made = "".join(f' {key}="{value}"' for key, value in values.items())
@@ -203,11 +199,12 @@ def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
 
     Args:
         text: the URDF.
-        armature: reflected rotor inertia by joint. A joint that has a transmission in the file gets the inertia there.
+        armature: reflected rotor inertia by joint, kg m^2. A transmission of the joint in the file is extended.
     """
     page = XmlPage.from_text(text)
     root = page.root()
-    present = {joint.attributes.get("name"): one for one in root.all("transmission") for joint in one.all("joint")}
+    present = {joint.attributes.get("name"): transmission for transmission in root.all("transmission")
+               for joint in transmission.all("joint")}
     edits: list[Edit] = []
     if b"xmlns:drake=" not in page.data[root.start:root.opened]:
         edits += page.set(root, {"xmlns:drake": DRAKE_NAMESPACE})
@@ -230,13 +227,12 @@ def with_rotor_inertias(text: str, armature: Mapping[str, float]) -> str:
 
 
 def plain_urdf(robot: Robot) -> str | None:
-    """Return the URDF of a robot without its inertias, or None where a URDF cannot describe it.
+    """Return the text of a URDF of a robot without its inertias, or None if a URDF cannot describe the robot.
 
-    A link's frame is at its joint in a URDF, so that tables in the modified convention can be written, those in the
-    standard convention cannot. Neither can mimic joints and closed loops.
+    In a URDF, the frame of a link is at its joint. Robots from a modified DH table can be written, robots from a
+    standard DH table cannot. Robots with mimic joints, closed loops or locked joints are not written either.
     """
-    if robot.followers is not None or robot.locked or not all(np.array_equal(one.after, np.eye(4)) for one in
-                                                              robot.joints):
+    if robot.followers is not None or robot.locked or any(np.any(joint.after != np.eye(4)) for joint in robot.joints):
         return None
     base = robot.base
     links = [base, *robot.body_names]

@@ -1,5 +1,7 @@
-"""Inertia matrix and bias torques of a state for machines with dependent joints, by mimic joints or closed loops:
-`state.mass_and_bias` of the whole tree, projected on the independent joints."""
+"""Inertia matrix and bias torques of one state of a robot with dependent joints (mimic joints or closed loops).
+
+They are computed by `state.mass_and_bias` for the whole tree and projected onto the independent joints.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import numpy as np
 from dynid.arrays import Array, Ints
 from dynid.dynamics import state
 from dynid.dynamics.compiled import ALLOCATING
-from dynid.dynamics.following import Closures, closed_chain
+from dynid.dynamics.following import Closures, closed_chain, joint_coordinates
 from dynid.dynamics.loop_kernels import CLOSED, close_kernel
 from dynid.dynamics.tree import Tree, robot_tree
 from dynid.kernel_store import njit, when_numba_is_loaded
@@ -20,13 +22,17 @@ from dynid.robot.followers import DependentJoints
 
 
 class ChainRows(NamedTuple):
-    """Work arrays of machines with dependent joints, in place of that of `state.pack`.
+    """Work arrays of a robot with n independent joints and with dependent joints, in place of the array of
+    `state.pack`.
 
     Attributes:
-        rows, tree, closures: work array, parents and loop closures of the whole tree.
-        reached: (coordinates + 1,), posture and determinant of the last solution, the start of the next.
-        q, dq, still, samples, motion, rates, status, matrix, bias, carried: work space, (1, n) three times, (1,), (3,
-            1, joints), (1, joints, n), (1,), (joints, joints), (joints,) and (joints, n).
+        rows, tree, closures: work array of `state.pack`, arrays and loop closures of the whole tree.
+        reached: coordinates and determinant (coordinates + 1,) of the last solution, from which the next one starts.
+        q, dq, still: positions and velocities of the independent joints, and zeros (1, n).
+        samples, status: index of the sample and status of the solution (1,).
+        motion, rates: motion of all joints (3, 1, joints), and derivatives by the independent joints (1, joints, n).
+        matrix, bias: inertia matrix (joints, joints) and bias torques (joints,) of the tree.
+        carried: inertia matrix times `rates` (joints, n).
     """
 
     rows: Array
@@ -68,18 +74,19 @@ def chain_rows(robot: Robot, followers: DependentJoints, numbers: Array) -> Chai
 
 
 def _without_loops(followers: DependentJoints) -> Closures:
-    """Return closures for mimic joints alone: no loops, and no coordinates beyond those of the robot."""
-    none, coupling = np.zeros(0, dtype=np.int64), followers.coupling
-    ratio = coupling.sum(axis=1)  # at most one entry of a row is not zero
-    source = np.where(ratio != 0.0, np.argmax(np.abs(coupling), axis=1), -1)
-    return Closures(none, np.zeros((0, 2), dtype=np.int64), np.zeros((0, 2, 12)), np.zeros(0), source, ratio,
-                    followers.offset, none, np.zeros(len(followers.free)), 1.0)
+    """Return the arrays of closures for a robot with mimic joints alone: no closures, and only its own coordinates."""
+    none = np.zeros(0, dtype=np.int64)
+    return Closures(none, np.zeros((0, 2), dtype=np.int64), np.zeros((0, 2, 12)), np.zeros(0),
+                    *joint_coordinates(followers), none, np.zeros(len(followers.free)), 1.0)
 
 
 @njit(**ALLOCATING)
 def chain_mass_and_bias(gravity: Array, w: ChainRows, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
-    """Compute the lower triangle of the inertia matrix (n, n) and bias torques (n,): G' M G and G' (M ddq + b). ddq are
-    accelerations of all joints if the independent ones do not accelerate. NaN if the loops do not close."""
+    """Compute the lower triangle of the inertia matrix G' M G (n, n) and the bias torques G' (M ddq + b) (n,).
+
+    M, b: inertia matrix and bias torques of the tree. G: derivatives of all joints by the independent joints. ddq:
+    accelerations of all joints if the independent joints do not accelerate. Results are NaN if the loops do not close.
+    """
     n, joints = len(bias), len(w.bias)
     for a in range(n):
         w.q[0, a], w.dq[0, a] = q[a], dq[a]
@@ -113,7 +120,7 @@ def chain_mass_and_bias(gravity: Array, w: ChainRows, q: Array, dq: Array, matri
 
 
 def mass_and_bias(parent: Ints, gravity: Array, rows: Any, q: Array, dq: Array, matrix: Array, bias: Array) -> None:
-    """Compute `state.mass_and_bias` for machines with or without dependent joints, compiled separately for each."""
+    """Compute `state.mass_and_bias` for robots with and without dependent joints, compiled separately for both."""
     raise TypeError("a kernel of the simulation was called from Python, but can be called only from compiled code")
 
 
@@ -130,7 +137,8 @@ def _mass_and_bias(parent: Any, gravity: Any, rows: Any, q: Any, dq: Any, matrix
 
 @njit(**ALLOCATING)
 def chain_add_wrenches(w: ChainRows, places: Array, values: Array, bias: Array) -> None:
-    """Add external wrenches like `state.add_wrenches`, for the whole tree, G' J' F, at the last state of w."""
+    """Compute `state.add_wrenches` for a robot with dependent joints, at the state of the last
+    `chain_mass_and_bias`."""
     torques = np.zeros(len(w.bias))
     state.add_wrenches(w.tree.parent, w.rows, places, values, torques)
     for a in range(len(bias)):
@@ -139,7 +147,7 @@ def chain_add_wrenches(w: ChainRows, places: Array, values: Array, bias: Array) 
 
 
 def add_wrenches(parent: Ints, rows: Any, places: Array, values: Array, bias: Array) -> None:
-    """Add external wrenches like `state.add_wrenches`, for machines with or without dependent joints."""
+    """Compute `state.add_wrenches` for robots with and without dependent joints, compiled separately for both."""
     raise TypeError("a kernel of the simulation was called from Python, but can be called only from compiled code")
 
 

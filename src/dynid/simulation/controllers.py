@@ -28,8 +28,8 @@ class ControlLaw:
     Attributes:
         limit: largest torque, one number or one per joint, N m or N.
         delay: sampling periods until a torque reaches the motor.
-        speed_lag: delay of the velocity in sampling periods, 1 for a central difference of positions, 0.5 for a
-            backward one.
+        speed_lag: delay of the velocity in sampling periods: 1 for a central difference of positions, 0.5 for a
+            backward difference.
     """
 
     needs_inertia: ClassVar[bool] = False  # whether gains and inertia have to match
@@ -50,25 +50,26 @@ class ControlLaw:
         return self
 
     def tuned(self, inertia: Array) -> ControlLaw:
-        """Return the law for joints of the given inertia (dof,), if its gains depend on it."""
+        """Return the law for joints of the given inertia (dof,); only laws with gains that depend on inertia change."""
         return self
 
     def with_poles(self, inertia: Array, machine: Array | None) -> ControlLaw:
-        """Return the law that gives joints of the given inertia (dof,) the closed-loop poles of the machine. machine:
-        inertia (dof,) of the machine, for laws with known gains."""
-        raise ModelError("the regular start needs a controller whose gains can be rescaled", "with a function as the "
-                         "controller use start = 'nominal' or 'wls'", "gains-not-known")
+        """Return the law that gives joints of the given inertia (dof,) the same closed-loop poles as joints of the
+        inertia `machine` (dof,)."""
+        raise ModelError("start = 'regular' needs a controller whose gains can be rescaled",
+                         "use start = 'nominal' or 'wls' for this controller", "gains-not-known")
 
     def settling(self, inertia: Array | None) -> float:
         """Return the settling time, s, from the slowest pole; inertia (dof,): inertia of the machine's joints."""
         return _UNKNOWN_SETTLING
 
     def follows(self, motion: Reference) -> Reference:
-        """Return the reference with which the linear loop follows a motion; the motion itself if unknown."""
+        """Return the reference with which the closed loop follows a motion; the motion itself if that is unknown."""
         return motion
 
     def follows_with(self, motion: Reference, torque: Array) -> Reference | None:
-        """Return the reference with which the law gives these torques (ticks, dof) along a motion; None if unknown."""
+        """Return the reference with which the law gives torques (ticks, dof) along a motion; None if that is
+        unknown."""
         return None
 
     def lagging(self, ticks: float) -> Self:
@@ -78,7 +79,7 @@ class ControlLaw:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class JointGains(ControlLaw):
-    """Base of laws with known gains of independent linear joint loops."""
+    """Base class of control laws with known gains of independent linear joint loops."""
 
     needs_inertia: ClassVar[bool] = True
 
@@ -159,8 +160,8 @@ class Cascade(JointGains):
 class Poles(ControlLaw):
     """A cascade given by its closed-loop poles: kp = omega / (2 damping), kv = 2 damping omega J.
 
-    Janot, Vandanjon, Gautier, eq. 46: J is the largest inertia of each joint with the current parameters, so the
-    poles do not depend on them. omega: rad/s, one number or one per joint.
+    J is the largest inertia of each joint with the current parameters, so that the poles do not depend on parameters
+    (Janot, Vandanjon, Gautier, eq. 46). omega: rad/s, one number or one per joint.
     """
 
     needs_inertia: ClassVar[bool] = True
@@ -171,7 +172,8 @@ class Poles(ControlLaw):
         """Return the cascade for joints of the given inertia (dof,)."""
         omega, damping = self._poles()
         if np.any(omega <= 0) or np.any(damping <= 0):
-            raise ModelError("the poles of a controller need a positive omega, rad/s, and a positive damping")
+            raise ModelError("the poles of a controller need an omega above zero, rad/s, and a damping above zero, got "
+                             f"{omega} and {damping}")
         return Cascade(omega / (2.0 * damping), 2.0 * damping * omega * inertia, limit=self.limit, delay=self.delay,
                        speed_lag=self.speed_lag)
 
@@ -288,13 +290,13 @@ KINDS: dict[str, Any] = {"pd": PD, "pid": PID, "cascade": Cascade, "poles": Pole
 
 
 def control_law(controller: Any) -> ControlLaw:
-    """Return a controller as a control law: a law itself, or a law that calls a function. Other types are refused."""
+    """Return a controller as a control law: a control law unchanged, or a function as a law that calls it."""
     if isinstance(controller, ControlLaw):
         return controller
     if not callable(controller):
         raise ModelError("a controller is PD, PID, Cascade, Poles, ComputedTorque, CompensatedPD, TaskSpace, "
-                         "Impedance, TorqueDriven or a function "
-                         f"f(t, q, dq, qr, dqr, ddqr), got {type(controller).__name__}", code="unknown-controller")
+                         "Impedance, TorqueDriven or a function f(t, q, dq, qr, dqr, ddqr), got "
+                         f"{type(controller).__name__}", code="unknown-controller")
     return ControlFunction(controller)
 
 

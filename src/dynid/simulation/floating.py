@@ -1,8 +1,8 @@
 """Simulation of a robot with a free base under given torques, by the Runge-Kutta method of fourth order.
 
-The orientation is a unit quaternion, which is integrated by its own derivative, q (w, 0) / 2, and normalised after each
-step. The state of the base is otherwise that of `dynid.dynamics.root_frame`: position in the world, twist in the axes
-of the root.
+The orientation is a unit quaternion q, which is integrated by its time derivative q (w, 0) / 2 with the angular
+velocity w, and normalised after each step. The rest of the state of the base is as in `dynid.dynamics.root_frame`:
+position in the world, twist in the axes of the root.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ from dynid.robot import Robot
 
 
 class FreeMotion(NamedTuple):
-    """A simulated motion of a robot with a free base.
-
-    t (samples,), s; q (samples, 7 + n) and v (samples, 6 + n), as in `dynid.dynamics`.
-    """
+    """A simulated motion of a robot with a free base and n joints: times t (samples,), s, configurations q (samples, 7
+    + n) and velocities v (samples, 6 + n), as in `dynid.dynamics`."""
 
     t: Array
     q: Array
@@ -125,8 +123,7 @@ def simulate_floating(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike |
     >>> flying = dynid.simulation.simulate_floating(robot, q, v, duration=1.0)
     """
     if not robot.has_free_base or robot.followers is not None:
-        raise ModelError(f"robot '{robot.name}' must have a free base and no dependent joints for a simulation "
-                         "in flight",
+        raise ModelError(f"robot '{robot.name}' cannot be simulated in flight: it has a fixed base or dependent joints",
                          "use dynid.simulate for a fixed base", code="not-free-base")
     n, count = robot.dof, round(duration / period) + 1
     ten = np.ascontiguousarray(robot.inertias if inertias is None else inertias, dtype=float).reshape(-1, 10)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dynid.arrays import Array
-from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
+from dynid.dynamics.compiled import BORROWING, INLINED, INNER_BORROWING
 from dynid.kernel_store import njit, when_numba_is_loaded
 from dynid.simulation.plant import (
     ARCTAN,
@@ -32,12 +32,22 @@ from dynid.simulation.plant import (
 )
 
 
+@njit(**INLINED)
+def sign_of(kind: float, width: float, v: float) -> float:
+    """Return the sign of a velocity v, smooth over `width` for the kinds TANH and ARCTAN."""
+    if kind == TANH:
+        return math.tanh(v / width)
+    if kind == ARCTAN:
+        return 0.6366197723675814 * math.atan(v / width)
+    return 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
+
+
 @njit(**INNER_BORROWING)
 def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
-    """Subtract dry friction w f(v) of every row from `net`, with v = w.dq and its sign S; `signs`: S of sticking
-    elements.
+    """Subtract the dry friction w f(v) of every row of `dry` from the torques `net`, with v = w.dq and its sign S.
 
-    f = Fcp max(S, 0) + Fcn min(S, 0), plus the static excess near rest, where the sign is smooth.
+    f = Fcp max(S, 0) + Fcn min(S, 0), plus the static excess near rest if the sign is smooth. signs: S of sticking
+    elements.
     """
     for e in range(len(dry)):
         row = dry[e]
@@ -47,14 +57,7 @@ def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
         v = 0.0
         for j in range(low, high):
             v += row[DIRECTION + j] * dq[j]
-        if row[KIND] == TANH:
-            s = math.tanh(v / row[WIDTH])
-        elif row[KIND] == ARCTAN:
-            s = 0.6366197723675814 * math.atan(v / row[WIDTH])
-        elif row[KIND] == STICK:
-            s = signs[e]
-        else:
-            s = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
+        s = signs[e] if row[KIND] == STICK else sign_of(row[KIND], row[WIDTH], v)
         f = (row[FCP] if s > 0.0 else row[FCN]) * s
         if row[STATIC] > 0.0 and row[KIND] == TANH:
             f += row[STATIC] * math.exp(-(v / (10.0 * row[WIDTH])) ** 2) * s
@@ -64,20 +67,15 @@ def friction(dry: Array, dq: Array, signs: Array, net: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def load_friction(load: Array, dq: Array, ddq: Array, linked: Array) -> None:
-    """Compute net torques with load friction in the last row of linked (n + 3, n). Its first n rows are the lower
-    triangle of the bodies' inertia matrix, then their bias and the net torques without that friction."""
+    """Compute net torques with load friction in the last row of linked (n + 3, n). The other rows of `linked` are the
+    lower triangle of the bodies' inertia matrix, their bias torques, and the net torques without load friction."""
     n = len(dq)
     for i in range(n):
         torque = linked[n, i]
         for j in range(n):
             torque += (linked[i, j] if j <= i else linked[j, i]) * ddq[j]
         row, v = load[i], dq[i]
-        if row[LOAD_KIND] == TANH:
-            s = math.tanh(v / row[LOAD_WIDTH])
-        elif row[LOAD_KIND] == ARCTAN:
-            s = 0.6366197723675814 * math.atan(v / row[LOAD_WIDTH])
-        else:
-            s = 1.0 if v > 0.0 else (-1.0 if v < 0.0 else 0.0)
+        s = sign_of(row[LOAD_KIND], row[LOAD_WIDTH], v)
         factor = row[MOTORING] if torque * v > 0.0 else row[GENERATING]
         linked[n + 2, i] = linked[n + 1, i] - factor * abs(torque) * s
 

@@ -14,25 +14,26 @@ from dynid.kernel_store import njit
 from dynid.simulation.chain import add_wrenches, mass_and_bias
 from dynid.simulation.friction_kernels import curve_torques, friction, substitute, transmit
 from dynid.simulation.plant import DIRECTION, FCN, FCP, HIGH, KIND, LOW, STATIC, STICK, WIDTH, Plant
-from dynid.simulation.sensors import Sensors, lagged, see
+from dynid.simulation.sensors import ONCE, Sensors, lagged, see
 
-# For functions with one caller: a separate function would be optimised again with all that it calls in each of its
-# callers, which took most of the compilation time of a loop.
-ONCE = {**BORROWING, "inline": "always"}
 DONE, SINGULAR, DIVERGED, STIFF = 0, 1, 2, 3  # exit status of a simulation
 REST = 1e-7  # rad/s or m/s below which a sticking element is at rest
 
 
 class Law(NamedTuple):
-    """A control law as numbers (n,) with the error e = qr - q: a = kp e + ki int e + kd (follow dqr - dq) + ahead ddqr.
+    """A control law of n joints as numbers: a = kp e + ki int e + kd (follow dqr - dq) + ahead ddqr with e = qr - q.
 
-    The torque is a, or M a + c + g of the bodies in `rows` with rotors `extra`, (0, n) for a law without a model.
-    With `beside` only ahead ddqr is multiplied by M, and the feedback itself is a torque. Then `feed` (ticks, n) or
-    (0, n) is added, and the sum is limited to +-limit.
+    The torque is a. For a law with a model of the bodies it is M a + c + g, or, with `beside`, M ahead ddqr + c + g
+    plus the feedback as a torque. Then `feed` is added, and the sum is limited to +-limit.
 
     Attributes:
+        kp, ki, kd, follow, ahead: gains and factors of the law (n,).
+        rows, extra: work array and rotor inertias (n, n) of the model; extra is (0, n) for a law without a model.
+        feed: torques that are added at each tick (ticks, n), or (0, n).
+        limit: largest torques (n,), N m or N.
         delay: sampling periods until the torque reaches the motor.
-        speed_lag: delay of the velocity, in sampling periods, not necessarily an integer.
+        speed_lag: delay of the velocity in sampling periods, not necessarily an integer.
+        beside: whether the feedback is a torque.
     """
 
     kp: Array
@@ -82,8 +83,8 @@ class LawState(NamedTuple):
     """State of a control law from tick to tick.
 
     Attributes:
-        seen, speed, old: (n,), measured position and speed, and delayed speed.
-        integral, tau: (n,), integral of the error, and applied torque.
+        seen, speed, old: measured position and speed, and delayed speed (n,).
+        integral, tau: integral of the position error, and applied torque (n,).
         held, past: delayed torques (delay + 1, n), and earlier speeds (lags, n).
     """
 
@@ -97,6 +98,7 @@ class LawState(NamedTuple):
 
 
 def memory(law: Law) -> LawState:
+    """Return the state of a control law before the first tick."""
     n = len(law.kp)
     seen, speed, old, integral, tau = np.zeros((5, n))
     held, past = np.zeros((law.delay + 1, n)), np.zeros((int(law.speed_lag) + 2, n))
@@ -104,6 +106,7 @@ def memory(law: Law) -> LawState:
 
 
 def space(plant: Plant) -> RunBuffers:
+    """Return the work space of one simulation of a plant."""
     n, states = plant.dof, plant.states
     sticking = len(plant.dry) if np.any(plant.dry[:, KIND:WIDTH] == STICK) else 0
     shapes: tuple[tuple[int, ...], ...] = (
@@ -193,11 +196,12 @@ def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, wor
 
 @njit(**INNER_BORROWING)
 def hold(dry: Array, y: Array, h: float, dy: Array, work: RunBuffers) -> None:
-    """Compute the dry friction `work.signs` of sticking elements, and dy with it, from dy without it.
+    """Compute the dry friction `work.signs` of sticking elements, and the derivative dy with it from dy without it.
 
-    It is constant over the step: the force p / h within its bounds that brings v = w.dq nearest to zero at the end of
-    the step, v + h w.ddq - sum_k (w.M^-1 w_k) p_k, computed for all elements by projected Gauss-Seidel. The full force
-    is sliding, a smaller one is rest or the end of sliding. Elements that already rest also have their static excess.
+    The friction is constant over the step. It is the force p / h within its bounds that brings v = w.dq nearest to zero
+    at the end of the step, v + h w.ddq - sum_k (w.M^-1 w_k) p_k, computed for all elements by projected Gauss-Seidel
+    iteration. The full force means sliding, a smaller force means rest or the end of sliding. Elements that already
+    rest also have their static excess.
     """
     signs, answers, n = work.signs, work.answers, len(work.net)
     for e in range(len(signs)):

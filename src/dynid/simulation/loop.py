@@ -31,8 +31,11 @@ NO_PLANT = Plant(np.zeros(0, dtype=np.int64), np.zeros(3), np.zeros(0), EMPTY, E
 
 
 class SteppedMachine(Protocol):
-    """Protocol of a machine in a simulated loop: at(tick), derivative(tau, y, dy), and advance(tau, y, dy, period),
-    which returns a status."""
+    """Protocol of a robot in a simulated control loop, with state y.
+
+    `at` sets the tick. `derivative` computes the derivative dy under torques tau and returns False for a singular
+    inertia matrix. `advance` advances the state by a period, s, and returns a status.
+    """
 
     dof: int
 
@@ -44,7 +47,7 @@ class SteppedMachine(Protocol):
 
 
 class CompiledBody:
-    """A simulated machine that is integrated by compiled code."""
+    """A simulated robot that is integrated by compiled code."""
 
     def __init__(self, plant: Plant, work: RunBuffers, steps: int, tolerance: float, period: float) -> None:
         self.plant, self.work, self.steps, self.tolerance = plant, work, steps, tolerance
@@ -67,8 +70,11 @@ class CompiledBody:
 
 
 class ModelBody:
-    """Any model linear in its parameters, integrated by RK4 through its own methods. outside: function that returns
-    joint torques (dof,) of external wrenches from positions (dof,) and time in sampling periods."""
+    """A simulated robot with any model that is linear in its parameters, integrated by RK4 through the model's methods.
+
+    outside: function that returns joint torques (dof,) of external wrenches from positions (dof,) and the time in
+    sampling periods.
+    """
 
     def __init__(self, model: LinearModel, theta: Array, steps: int, outside: Outside | None = None) -> None:
         self.model, self.theta, self.steps, self.dof = complete(model), theta, max(steps, 1), model.dof
@@ -106,7 +112,8 @@ class ModelBody:
 
 
 def outside_torques(model: LinearModel, wrenches: Sequence[Wrench], t: Array) -> Outside | None:
-    """Return joint torques of external wrenches, linear between the times t (ticks,); None if there are none."""
+    """Return a function for the joint torques of external wrenches, linear between times t (ticks,), s; None without
+    wrenches."""
     robot = complete(model).robot
     if not wrenches:
         return None
@@ -117,13 +124,13 @@ def outside_torques(model: LinearModel, wrenches: Sequence[Wrench], t: Array) ->
     def torques(q: Array, tick: float) -> Array:
         before = min(int(tick), len(t) - 2)
         now = values[before] + (tick - before) * (values[before + 1] - values[before])
-        return wrench_torques(robot, [Wrench(one.frame, x, axes=one.axes) for one, x in zip(wrenches, now,
-                                                                                           strict=True)], q)
+        present = [Wrench(wrench.frame, x, axes=wrench.axes) for wrench, x in zip(wrenches, now, strict=True)]
+        return wrench_torques(robot, present, q)
     return torques
 
 
 def law_command(law: Law, plant: Plant | None, reference: Reference, dof: int, work: RunBuffers) -> Command:
-    """Return a compiled law as a Python function of tick, measured position and velocity."""
+    """Return a compiled control law as a Python function of the tick and of measured positions and velocities."""
     integral, out = np.zeros(dof), np.zeros(dof)
     period = 1.0 / reference.rate
     machine = NO_PLANT if plant is None else plant
@@ -136,7 +143,8 @@ def law_command(law: Law, plant: Plant | None, reference: Reference, dof: int, w
 
 
 def function_command(function: Any, reference: Reference, dof: int) -> Command:
-    """Return a user's function f(t, q, dq, qr, dqr, ddqr) -> torques (dof,) as a function of tick and measurement."""
+    """Return a user's control function f(t, q, dq, qr, dqr, ddqr) as a function of the tick and of measured positions
+    and velocities."""
     times = reference.t
 
     def torque(tick: int, seen: Array, speed: Array) -> Array:
@@ -153,8 +161,8 @@ def function_command(function: Any, reference: Reference, dof: int) -> Command:
 
 def run(body: SteppedMachine, command: Command, delay: int, lag: float, sensors: Sensors, reference: Reference,
         y: Array, fastest: Array, seat: tuple[int, int], out: Array, measured: Array) -> tuple[int, int]:
-    """Simulate the closed loop in Python, with the results of `kernels.run`. seat: index of the measured position and
-    velocity in the state."""
+    """Simulate the closed loop in Python; results are those of `kernels.run`. seat: indices in the state of the first
+    measured position and velocity."""
     n, period = body.dof, 1.0 / reference.rate
     seen, speed, dy = np.zeros(n), np.zeros(n), np.zeros(len(y))
     held: list[Array] = []

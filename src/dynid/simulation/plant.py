@@ -35,8 +35,8 @@ class LuGre:
 
     dz = v - sigma0 |v| / g(v) z,  g = Fc + (Fs - Fc) exp(-(v / vs)^2),  torque = sigma0 z + sigma1 dz + sigma2 v
 
-    Each value is one number or one per joint. The model's own friction, usually zero, is added. Fc, Fs: N m
-    or N. vs: rad/s or m/s. sigma0: N m/rad, sigma1, sigma2: N m s/rad.
+    Each value is one number or one per joint. The friction of the model, usually zero, is added. Fc, Fs: N m or N. vs:
+    rad/s or m/s. sigma0: N m/rad. sigma1, sigma2: N m s/rad.
     """
 
     Fc: ArrayLike
@@ -47,7 +47,7 @@ class LuGre:
     sigma2: ArrayLike = 0.0
 
     def array(self, dof: int) -> Array:
-        """Return the values as (dof, 6): sigma0 sigma1 sigma2 Fc Fs vs."""
+        """Return the values as an array (dof, 6) with the columns sigma0, sigma1, sigma2, Fc, Fs, vs."""
         rows = [per_joint(getattr(self, name), dof, f"{name} of LuGre friction")
                 for name in ("sigma0", "sigma1", "sigma2", "Fc", "Fs", "vs")]
         if np.any(rows[0] <= 0) or np.any(rows[3] <= 0) or np.any(rows[4] < rows[3]) or np.any(rows[5] <= 0):
@@ -73,9 +73,10 @@ class Flexible:
     coulomb: ArrayLike = 0.0
 
     def array(self, dof: int, extra: Array) -> Array:
-        """Return (dof, 6): stiffness, damping, rotor, viscous, Coulomb and the width of its sign, which is still zero.
+        """Return an array (dof, 6) with the columns stiffness, damping, rotor inertia, viscous friction, Coulomb
+        friction and width of its sign, which is still zero.
 
-        extra (dof,): rotor inertia of the model.
+        extra (dof,): rotor inertia of the model, kg m^2.
         """
         given = np.atleast_1d(np.asarray(self.stiffness, dtype=float))
         rigid = np.broadcast_to(np.isposinf(given), (dof,)) if given.size in (1, dof) else np.zeros(dof, dtype=bool)
@@ -108,16 +109,20 @@ class Ripple:
 
 
 class Plant(NamedTuple):
-    """A machine in numbers, with the torques of its joints in addition to those of its bodies in `rows`.
-
-    `rows` is the array of `state.pack`, or `ChainRows` with dependent joints. The torques are extra (n, n) or (0, n)
-    ddq + viscous (n, n) or (0, n) dq + spring (n,) q + constant (n,) + dry friction (m, 7 + n) + curves (c, 3 + n),
-    with the addresses (c,) of their compiled functions and the concatenated values + load friction (n, 4) or (0, 4) +
-    LuGre (n, 6) or (0, 6) - ripple (n, 3) or (0, 3).
+    """A simulated robot with n joints as arrays for the kernels. Arrays of absent effects have zero rows.
 
     Attributes:
-        flexible: (n, 6) or (0, 6), see `Flexible.array`.
-        places, wrenches: (k, 14) and (ticks, k, 6), external wrenches at each tick, see `state.add_wrenches`.
+        parent, gravity: parent bodies (n,), and gravity in the base frame (3,), m/s^2.
+        rows: work array of the bodies from `state.pack`, or `ChainRows` for a robot with dependent joints.
+        extra, viscous: matrices (n, n) of torques extra ddq and viscous dq, such as those of rotors.
+        spring, constant: vectors (n,) of torques spring q + constant.
+        dry: rows of dry friction (m, 7 + n).
+        curves, addresses, values: rows of curves (c, 3 + n), addresses of their functions (c,), and all their values.
+        load: rows of load-dependent friction (n, 4).
+        lugre: rows of LuGre friction (n, 6), see `LuGre.array`.
+        ripple: rows of torque ripple (n, 3), which adds to the motor torques.
+        flexible: rows of flexible joints (n, 6), see `Flexible.array`.
+        places, wrenches: points (k, 14) and values (ticks, k, 6) of external wrenches, see `state.add_wrenches`.
     """
 
     parent: Ints
@@ -158,14 +163,14 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
                          "`elements`")
     refuse_free_base(whole.robot, "closed-loop simulation")
     n = model.dof
-    linear = [one for one in elements if isinstance(one, Linear)]
     extra, viscous = np.zeros((n, n)), np.zeros((n, n))
     spring, constant = np.zeros(n), np.zeros(n)
-    for one in linear:
-        extra += one.inertia
-        viscous += one.viscous
-        spring += one.stiffness
-        constant += one.constant
+    for element in elements:
+        if isinstance(element, Linear):
+            extra += element.inertia
+            viscous += element.viscous
+            spring += element.stiffness
+            constant += element.constant
     springs = np.zeros((0, 6))
     if flexible is not None:
         springs = flexible.array(n, np.diag(extra).copy())
@@ -182,12 +187,11 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
 
 
 def _rows(robot: Robot, elements: tuple[Element, ...]) -> Any:
-    """Return the work rows of the bodies: those of `state.pack`, or `ChainRows` with dependent bodies."""
-    followers = robot.followers
-    numbers = np.zeros((robot.dof if followers is None else followers.tree.dof, 10))
-    for one in elements:
-        if isinstance(one, Bodies):
-            numbers[:len(one.numbers)] += one.numbers
+    """Return the work array of the bodies from `state.pack`, or `ChainRows` for a robot with dependent joints."""
+    followers, numbers = robot.followers, np.zeros((robot.tree.dof, 10))
+    for element in elements:
+        if isinstance(element, Bodies):
+            numbers[:len(element.numbers)] += element.numbers
     return pack(robot_tree(robot), numbers) if followers is None else chain_rows(robot, followers, numbers)
 
 
@@ -235,7 +239,8 @@ def _curves(elements: tuple[Element, ...], dof: int) -> tuple[Array, Ints, Array
 
 
 def _reach(direction: Array) -> tuple[int, int]:
-    """Return the range of joints that a direction vector involves: the first, and one past the last."""
+    """Return the range of joints that a direction vector involves: indices of the first joint, and of the joint after
+    the last."""
     touched = np.flatnonzero(direction)
     return (int(touched[0]), int(touched[-1]) + 1) if len(touched) else (0, 0)
 
@@ -248,9 +253,10 @@ class Widths(NamedTuple):
 
 
 def spring_rate(plant: Plant, inverse_inertias: Array) -> float:
-    """Return the fastest rate (1/s) of oscillation or decay of the motors against their links, zero for rigid joints.
+    """Return the fastest rate, 1/s, of oscillation or decay of the motors relative to their links; zero for rigid
+    joints.
 
-    inverse_inertias (k, n, n): inverse inertia matrices of the links at k postures; the worst posture is used.
+    inverse_inertias (k, n, n): inverse inertia matrices of the links at k postures, of which the worst is used.
     """
     bends = np.isfinite(plant.flexible[:, 0]) if len(plant.flexible) else np.zeros(0, dtype=bool)
     if not bends.any():
@@ -306,10 +312,15 @@ def sticking(plant: Plant) -> Plant:
 def sign_widths(plant: Plant, inverse_inertias: Array, step: float, speed: Array, torques: Array) -> Widths:
     """Return a width for every sign, as small as the integrator's step allows.
 
-    Near rest dry friction damps the velocity at the rate Fc w'M^-1 w / width; RK4 is stable up to 2.78 / step.
-    inverse_inertias (k, n, n): M^-1 along the motion, of which the worst counts. The width is at least a thousandth
-    of the fastest reference speed (n,). Rows along one direction share the step. torques (n,): the largest of the
-    bodies along the motion, for load friction.
+    Near rest, dry friction damps the velocity at the rate Fc w'M^-1 w / width, and RK4 is stable up to 2.78 / step. The
+    width is at least a thousandth of the fastest reference speed. Rows along the same direction share the step.
+
+    Args:
+        plant: the simulated robot.
+        inverse_inertias: M^-1 (k, n, n) along the motion, of which the worst counts.
+        step: step of the integrator, s.
+        speed: fastest reference speed of each joint (n,), rad/s or m/s.
+        torques: largest torques of the bodies along the motion (n,), for load-dependent friction.
     """
     directions = plant.dry[:, DIRECTION:]
     mobility = np.abs(np.sum((directions @ inverse_inertias) * directions, axis=2)).max(axis=0)
@@ -324,7 +335,7 @@ def sign_widths(plant: Plant, inverse_inertias: Array, step: float, speed: Array
 
 
 def per_joint(value: ArrayLike, dof: int, name: str) -> Array:
-    """Return one finite number, or one per joint, as (dof,)."""
+    """Return a value, given as one finite number or one per joint, as an array (dof,); name: its name in messages."""
     try:
         values = np.atleast_1d(np.asarray(value, dtype=float))
     except (TypeError, ValueError):
@@ -336,9 +347,9 @@ def per_joint(value: ArrayLike, dof: int, name: str) -> Array:
 
 
 def flexible_machine(model: FlexibleModel, theta: ArrayLike) -> tuple[Model, Array, Flexible]:
-    """Return the model of the links, its parameter values (parameters,), and springs and motors for `simulate`.
+    """Return the model of the links, its parameter values (parameters,), and the springs and motors for `simulate`.
 
-    The offset of a spring and the skew between encoders belong to the log, not to the machine.
+    The offset of a spring and the skew between encoders are properties of a log and are not simulated.
     """
     strange = [kind for kind in model.motor_friction if kind not in COMPILED_MOTOR_FRICTION]
     if strange:

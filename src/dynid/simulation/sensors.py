@@ -9,7 +9,9 @@ from dynid.arrays import Array
 from dynid.dynamics.compiled import BORROWING
 from dynid.kernel_store import njit
 
-ONCE = {**BORROWING, "inline": "always"}  # used in one place, see `kernels`
+# For functions with one caller: a separate function would be optimised again with all that it calls in each of its
+# callers, which took most of the compilation time of a loop.
+ONCE = {**BORROWING, "inline": "always"}
 
 
 class Sensors(NamedTuple):
@@ -46,7 +48,8 @@ def see(sensors: Sensors, tick: int, period: float, position: Array, velocity: A
 
 @njit(**ONCE)
 def lagged(past: Array, tick: int, lag: float, speed: Array, out: Array) -> None:
-    """Store a tick's speed in the ring buffer `past`; return that of `lag` ticks ago, interpolated."""
+    """Store the speed (n,) of a tick in the ring buffer `past`; write the speed of `lag` ticks ago, interpolated, to
+    `out`."""
     if lag == 0.0:
         for i in range(len(speed)):
             out[i] = speed[i]

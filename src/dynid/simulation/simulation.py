@@ -59,10 +59,11 @@ class Simulation:
     wrenches (`dynamics.wrench_torques`).
 
     Attributes:
-        t, q, dq, ddq: (ticks,), s, and (ticks, dof), motion of the links.
-        tau: (ticks, dof), torques of the motors; the torque of a tick is already applied.
-        measured: (ticks, dof), positions measured by the controller.
-        rate: Hz.
+        t: times (ticks,), s.
+        q, dq, ddq: positions, velocities and accelerations of the links (ticks, dof).
+        tau: torques of the motors (ticks, dof); the torque of a tick is already applied.
+        measured: positions measured by the controller (ticks, dof).
+        rate: sampling rate of the controller, Hz.
         motors: position, velocity and acceleration of the motors (3, ticks, dof) for flexible joints, otherwise None;
             the controller then measures the motors.
     """
@@ -93,8 +94,8 @@ class Settings:
             "adaptive": Dormand-Prince within `tolerance`.
         smooth: width (rad/s or m/s) of discontinuous signs of dry friction, one number or one per element; None: as
             small as the step allows; "stick": discontinuous with stiction; "none": discontinuous without stiction.
-        start: position and velocity (2, dof) at the first tick, default the reference's.
-        lugre, ripple, flexible: effects of the machine, see these classes.
+        start: position and velocity (2, dof) at the first tick. Default: those of the reference.
+        lugre, ripple, flexible: further effects of the simulated robot, see `LuGre`, `Ripple` and `Flexible`.
         sensors: sensors of the controller.
         wrenches: external wrenches on the links, linear between ticks.
     """
@@ -127,7 +128,8 @@ def simulate(model: LinearModel, theta: ArrayLike, controller: Controller, refer
 
 
 def _spring_model(model: LinearModel, reference: Reference) -> FlexibleModel | None:
-    """Return a model with flexible joints whose reference has one column per joint, so that springs are simulated."""
+    """Return a model with flexible joints if the reference has one column per joint, so that springs are simulated;
+    otherwise None."""
     flexible = flexible_joint_model(model)
     return flexible if flexible is not None and reference.q.shape[1] == flexible.links.dof else None
 
@@ -136,7 +138,7 @@ def simulate_windows(model: LinearModel, theta: ArrayLike, windows: Iterable[tup
                      **settings: Any) -> Iterator[Simulation | NotPossibleError]:
     """Yield the simulation of a model with parameters theta over each of several references, as by `simulate`.
 
-    A window that cannot be simulated yields its error. The model is converted once for all of them.
+    For a reference that cannot be simulated, the error is yielded. The model is converted once for all references.
     """
     vector, made = model.parameters.vector(theta), None
     for controller, reference in windows:
@@ -154,7 +156,7 @@ def simulate_many(model: LinearModel, thetas: ArrayLike, controller: Controller 
                   reference: Reference, *, threads: int | None = None, **settings: Any) -> list[Simulation]:
     """Simulate each row of thetas (many, parameters) in parallel, with friction signs as wide as for the first row.
 
-    controller: one for all, or one for each row.
+    controller: one controller for all rows, or one for each row.
     """
     rows = [model.parameters.vector(theta) for theta in np.atleast_2d(np.asarray(thetas, dtype=float))]
     run = Settings(**settings)
@@ -185,10 +187,11 @@ def joint_inertia(model: LinearModel, theta: ArrayLike, q: ArrayLike) -> Array:
 
 def dry_elements(model: LinearModel, theta: ArrayLike, reference: Reference, step: float | None = None, *,
                  steps: bool = True) -> tuple[Array, Array]:
-    """Return elements of dry friction: directions w (elements, dof) that act on w.dq, and widths of simulated signs.
+    """Return the elements of dry friction: their directions w (elements, dof), which act on w.dq, and the widths of
+    their simulated signs (elements,), rad/s or m/s.
 
-    steps: include the steps of friction curves. A model without elements is assumed to have one of zero width per
-    joint.
+    steps: whether to include the steps of friction curves. A model without compiled elements is assumed to have one
+    element of zero width per joint.
     """
     if not can_compile(model):
         return np.eye(model.dof), np.zeros(model.dof)
@@ -201,7 +204,10 @@ def dry_elements(model: LinearModel, theta: ArrayLike, reference: Reference, ste
 
 def _simulate(model: LinearModel, theta: Array, controller: Controller, reference: Reference, run: Settings,
               widths: Widths | None, made: Plant | None = None) -> Simulation:
-    """Simulate the closed loop. made: the converted model without effects of the machine, if available."""
+    """Simulate the closed loop of a model and a controller.
+
+    widths: widths of smooth signs; default: computed here. made: the model as a plant without further effects.
+    """
     controller = control_law(controller)
     n, ticks = model.dof, len(reference)
     if reference.q.shape[1] != n:
@@ -282,8 +288,10 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
 
 
 def _fine_enough(model: LinearModel, theta: Array, reference: Reference, run: Settings) -> Settings:
-    """Return the settings with a step that resolves the oscillation of flexible joints, if none is given: RK4 is
-    stable up to 2.8 over its rate and accurate to a thousandth at half of it."""
+    """Return the settings with a step that resolves the oscillation of flexible joints, if no step is given.
+
+    RK4 is stable up to steps of 2.8 / rate of the oscillation, and accurate to a thousandth at 0.5 / rate.
+    """
     if run.flexible is None or run.step is not None or not can_compile(model):
         return run
     rate = spring_rate(make_plant(model, theta, flexible=run.flexible), _inverse_inertias(model, theta, reference))
@@ -344,7 +352,7 @@ def _start(run: Settings, reference: Reference, states: int, plant: Plant | None
 
 
 def _not_closed(model: LinearModel, rows: ChainRows, time: float) -> NotPossibleError:
-    """Return the error for a machine whose loops do not close, or are at a singular posture."""
+    """Return the error for a simulated robot whose loops do not close, or are at a singular posture."""
     robot = complete(model).robot
     assert robot is not None and robot.followers is not None and robot.followers.loops is not None
     why = not_closed(robot, int(rows.status[0]), f"at {time:.4g} s of the simulation", rows.q[0])

@@ -26,12 +26,12 @@ AXES = {"position": 3, "pose": 6}  # rows of the Jacobian that are controlled
 
 
 class Tool(NamedTuple):
-    """A moving tool, in base axes.
+    """Motion of a tool, in axes of the base.
 
     Attributes:
-        pose: (4, 4).
-        jacobian, velocity: J (axes, dof), and (axes,).
-        drift: acceleration at zero joint acceleration, dJ/dt dq (axes,).
+        pose: pose of the tool (4, 4).
+        jacobian, velocity: Jacobian J (axes, dof), and velocity of the tool (axes,).
+        drift: acceleration of the tool at zero joint acceleration, dJ/dt dq (axes,).
     """
 
     pose: Array
@@ -42,10 +42,10 @@ class Tool(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ToolLaw(ControlLaw):
-    """Base of control laws for a frame of the robot.
+    """Base class of control laws for a frame of the robot.
 
     Attributes:
-        model, theta: the controller's model, without friction compensation.
+        model, theta: the controller's model and its parameters; friction is not compensated.
         frame, kp, kd: controlled frame, and feedback gains.
         task: "position" of the frame's origin, or "pose" with its orientation.
         posture, damping: gains, 1/s^2 and 1/s, of redundant joints.
@@ -98,7 +98,7 @@ class ToolLaw(ControlLaw):
         return np.asarray(inverse.T @ matrix @ inverse)
 
     def error(self, wanted: Array, found: Array) -> Array:
-        """Return the error of a pose (4, 4) (axes,): m, and the rotation vector, rad, in base axes."""
+        """Return the error (axes,) of a pose (4, 4): position, m, and rotation vector, rad, in axes of the base."""
         from scipy.spatial.transform import Rotation
 
         off = wanted[:3, 3] - found[:3, 3]
@@ -111,7 +111,10 @@ class ToolLaw(ControlLaw):
         return np.clip(tau, -most, most)
 
     def split(self, matrix: Array, tool: Tool) -> Array:
-        """Return the inverse (dof, axes) of the Jacobian with the least kinetic energy (Sousa, eq. 2.30)."""
+        """Return the generalised inverse (dof, axes) of the Jacobian with the least kinetic energy (Sousa, eq. 2.30).
+
+        matrix (dof, dof): inertia matrix.
+        """
         mobile = np.linalg.solve(matrix, tool.jacobian.T)
         share = tool.jacobian @ mobile  # (axes, axes), the inverse of A of eq. 2.29
         values = np.linalg.eigvalsh(share)

@@ -1,4 +1,4 @@
-"""Simulated machines with encoders that give recordings, for tests with known parameters."""
+"""Simulated robots with encoders, which produce recordings for tests with known parameters."""
 
 from __future__ import annotations
 
@@ -78,10 +78,11 @@ class VirtualRobot:
         return self._run(reference, np.random.default_rng(seed))
 
     def record(self, reference: Reference, *, seed: int = 0) -> Recording:
-        """Return a log of the machine while it follows the reference; equal seeds give equal logs.
+        """Return a log of the robot while it follows the reference; equal seeds give equal logs.
 
         The torque of a row is the mean of the torques before and after its tick, as from a current sensor. If the
-        encoders are on other joints (`Robot.measured`), they have the steps and the noise; the controller has neither.
+        encoders are on other joints (`Robot.measured`), only these joints have quantisation and noise; the controller
+        measures exact positions.
         """
         robot = complete(self._links).robot
         if robot is not None and (robot.measured or robot.driven):
@@ -166,7 +167,8 @@ class VirtualRobot:
 
 
 def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.Generator) -> Array:
-    """Return white noise (samples, dof) with a mean square `ratio` dB below the signal's; zero without a ratio."""
+    """Return white noise (samples, dof) with a mean square `ratio` dB below that of the signal; zero without a
+    ratio."""
     if ratio is None:
         return np.zeros_like(signal)
     each = np.broadcast_to(np.asarray(ratio, dtype=float), (signal.shape[1],)) if np.size(ratio) in (
@@ -186,9 +188,10 @@ def in_counts(x: Array, step: Array) -> Array:
 
 
 def recorded_elsewhere(robot: Robot, exact: Recording, encoder: ArrayLike, noise: ArrayLike, seed: int) -> Recording:
-    """Return the log of a robot whose measured joints are not its independent ones, from exact positions of the latter.
+    """Return the log of a robot whose encoders are on other joints than the independent joints.
 
-    encoder, noise: of the measured joints, rad or m; one number or one per joint.
+    exact: log with exact positions of the independent joints. encoder, noise: resolution and standard deviation of the
+    noise of the measured joints, rad or m; one number or one per joint.
     """
     if robot.driven or robot.followers is None or exact.motor_position is not None:
         raise ModelError("a virtual robot whose encoders are on dependent joints must drive its independent joints, "

@@ -1,9 +1,9 @@
 """Base parameters of serial arms by closed-form rules on the graph (Gautier and Khalil; Ardiani, s. 1.3.2.1 A).
 
 Mass along a joint axis has the same effect on both sides of the joint, so it can be assigned to the previous link. From
-the last link to the first, YY (with the same XX), MZ and M are regrouped that way; then parameters without effect on
-the first joints are removed. The rules operate on symbols of the parameters and of the arm's lengths. Evaluated with
-text they give printed expressions (Ardiani, table B.2), with numbers the combinations of `BaseParameters`.
+the last link to the first, YY (with the same XX), MZ and M are regrouped by this rule. Then parameters without effect
+on the first joints are removed. The rules operate on symbols of the parameters and of the arm's lengths. The result can
+be evaluated as text (Ardiani, table B.2) or as the numerical combinations of `BaseParameters`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dynid.regression.base import BaseParameters, printed
 from dynid.robot import Robot
 from dynid.symbolic.frames import clean
 from dynid.symbolic.graph import Graph, Value
-from dynid.symbolic.vectors import Rotation, Vector, add
+from dynid.symbolic.vectors import Rotation, Vector, add, subtract
 
 _XX, _XY, _XZ, _YY, _YZ, _ZZ, _MX, _MY, _MZ, _M = range(10)
 _PARALLEL_AXES_TOLERANCE = 1e-9
@@ -29,11 +29,14 @@ _LENGTH_SYMBOLS = ("a", "b", "d")  # along x, y and z of a link's frame, from th
 
 @dataclass(frozen=True, eq=False)
 class BaseForms:
-    """Base parameters as values of the symbols theta[c] (parameters) and length[k] (three per link).
+    """Symbolic base parameters of a serial arm.
 
     Attributes:
+        robot: the arm.
+        graph: graph of the symbols theta[c] of the parameters and length[k] of the lengths, three per link.
         kept: index of the leading parameter of each base parameter (base,).
-        lengths: (3 links,), values of the lengths, m.
+        values: the base parameters as values of the graph (base,).
+        lengths: values of the lengths (3 links,), m.
     """
 
     robot: Robot
@@ -43,7 +46,7 @@ class BaseForms:
     lengths: Array
 
     def base(self) -> BaseParameters:
-        """Return the combinations for the arm's own lengths."""
+        """Return the base parameters with the numerical values of the arm's lengths."""
         parameters = Model(self.robot).parameters
         units = np.eye(len(parameters))
 
@@ -58,8 +61,8 @@ class BaseForms:
     def expressions(self) -> tuple[str, ...]:
         """Return the base parameters as text, with lengths a2, d3: 'XX2 - YY2 + YY3 + 2 d3 MZ3 + d3^2 (M3 + M4)'."""
         names = Model(self.robot).parameters.names
-        whole = self.graph.replay(self.values, lambda name: Polynomial({(name,): 1.0}), _no_function)
-        return tuple(_grouped_text(one, names) for one in whole)
+        sums = self.graph.replay(self.values, lambda name: Polynomial({(name,): 1.0}), _no_function)
+        return tuple(_grouped_text(polynomial, names) for polynomial in sums)
 
 
 def _no_function(name: str, of: object) -> float:
@@ -72,15 +75,14 @@ def base_forms(robot: Robot) -> BaseForms:
     for joint in robot.joints:
         if joint.prismatic:
             raise ModelError(f"the closed-form rules of base parameters apply to revolute joints, but '{joint.name}' "
-                             "is prismatic",
-                             code="joint-not-revolute")
+                             "is prismatic", "use base_parameters", code="joint-not-revolute")
         if not np.allclose(joint.after, np.eye(4)):
-            raise ModelError(f"the closed-form rules of base parameters need the frame of link {joint.name} on its "
-                             "joint with z along "
-                             "its axis (modified DH); use base_parameters", code="frame-not-on-joint")
+            raise ModelError("the closed-form rules of base parameters need the frame of each link on its joint with "
+                             f"z along the axis (modified DH), but that of '{joint.name}' is elsewhere",
+                             "use base_parameters", code="frame-not-on-joint")
     if not robot.serial:
         raise ModelError(f"the closed-form rules of base parameters apply to serial arms, but robot '{robot.name}' "
-                         "has branches")
+                         "has branches", "use base_parameters")
     graph = Graph()
     bodies = [graph.symbols("theta", 10 * n)[10 * j:10 * j + 10] for j in range(n)]
     lengths = np.zeros(3 * n)
@@ -93,7 +95,7 @@ def base_forms(robot: Robot) -> BaseForms:
         if j > 0:
             arm = [graph.symbol(f"length[{k}]") if lengths[k] else graph.zero for k in range(3 * j, 3 * j + 3)]
             bodies[j - 1] = add(bodies[j - 1], _handed_over(graph, on_axis, arm, before[:3, :3]))
-        bodies[j] = [a - b for a, b in zip(link, on_axis, strict=True)]
+        bodies[j] = subtract(link, on_axis)
     kept = _moved(robot)
     return BaseForms(robot, graph, tuple(kept), tuple(bodies[c // 10][c % 10] for c in kept), lengths)
 
@@ -119,8 +121,7 @@ def _handed_over(graph: Graph, numbers: Vector, arm: Vector, rotation: Array) ->
 
 
 def _moved(robot: Robot) -> list[int]:
-    """Return the leading parameter of each base parameter; the first joints do not excite all parameters of their
-    links."""
+    """Return the index of the leading parameter of each base parameter; the first joints excite fewer parameters."""
     kept: list[int] = []
     pose, first_axis, first_point = np.eye(4), np.zeros(3), np.zeros(3)
     parallel = collinear = True  # to the first axis, for all joints so far
@@ -141,27 +142,25 @@ def _moved(robot: Robot) -> list[int]:
 
 
 def closed_form_base(robot: Robot) -> BaseParameters:
-    """Return the base parameters of a serial arm by rule, as a check of the numerical ones; see `base_forms`."""
+    """Return the base parameters of a serial arm by closed-form rules, to check the numerical result; see `base_forms`.
+    """
     return base_forms(robot).base()
 
 
 class Polynomial:
-    """A sum of products of symbols for text: terms {sorted names of the factors: coefficient}."""
+    """A polynomial in symbols, for text: its terms {sorted names of the factors: coefficient}."""
 
     def __init__(self, terms: dict[tuple[str, ...], float]) -> None:
         self.terms = {factors: c for factors, c in terms.items() if abs(c) > 1e-12}
 
-    def _combined(self, other: Polynomial, sign: float) -> Polynomial:
+    def __add__(self, other: Polynomial) -> Polynomial:
         total = defaultdict(float, self.terms)
         for factors, c in other.terms.items():
-            total[factors] += sign * c
+            total[factors] += c
         return Polynomial(total)
 
-    def __add__(self, other: Polynomial) -> Polynomial:
-        return self._combined(other, 1.0)
-
     def __sub__(self, other: Polynomial) -> Polynomial:
-        return self._combined(other, -1.0)
+        return self + -other
 
     def __neg__(self) -> Polynomial:
         return self * -1.0
@@ -178,18 +177,19 @@ class Polynomial:
     __rmul__ = __mul__
 
 
-def _grouped_text(whole: Polynomial, names: tuple[str, ...]) -> str:
-    """Return text with parameters that are multiplied by the same lengths in brackets, plain ones first."""
+def _grouped_text(polynomial: Polynomial, names: tuple[str, ...]) -> str:
+    """Return a base parameter as text. Parameters that are multiplied by the same lengths are in brackets, and those
+    without lengths come first."""
     groups: defaultdict[tuple[str, float], list[tuple[int, str]]] = defaultdict(list)
-    for factors, c in whole.terms.items():
-        place = next(int(one[6:-1]) for one in factors if one.startswith("theta"))
-        lengths = [f"{_LENGTH_SYMBOLS[int(one[7:-1]) % 3]}{int(one[7:-1]) // 3 + 1}" for one in factors
-                   if one.startswith("length")]
-        powers = " ".join(one if lengths.count(one) == 1 else f"{one}^{lengths.count(one)}"
-                          for one in dict.fromkeys(lengths))
+    for factors, c in polynomial.terms.items():
+        place = next(int(name[6:-1]) for name in factors if name.startswith("theta"))
+        numbers = [int(name[7:-1]) for name in factors if name.startswith("length")]
+        lengths = [f"{_LENGTH_SYMBOLS[k % 3]}{k // 3 + 1}" for k in numbers]
+        powers = " ".join(length if lengths.count(length) == 1 else f"{length}^{lengths.count(length)}"
+                          for length in dict.fromkeys(lengths))
         groups[powers, abs(c)].append((place, "-" if c < 0 else "+"))
     text = ""
-    for (powers, size), members in sorted(groups.items(), key=lambda one: (one[0][0] != "", min(one[1]))):
+    for (powers, size), members in sorted(groups.items(), key=lambda group: (group[0][0] != "", min(group[1]))):
         front = " ".join(part for part in ("" if size == 1.0 else printed(size), powers) if part)
         if len(members) > 1 and front:
             flip = members[0][1] == "-"

@@ -1,11 +1,11 @@
-"""Positions of the dependent joints of closed loops in closed form, where one exists.
+"""Positions of the dependent joints of closed loops in closed form, if a closed form exists.
 
 A closure is a rod, whose two ends have a known distance, or a pin, where two points coincide. A pin also has a known
-distance: from the axis of a joint on one side, or from the intersection of two axes, to the pin. With one unknown
-coordinate, such a distance gives A cos x + B sin x = C or a quadratic equation; n unknown prismatic joints in n
-distances are the intersection of spheres. The pin then determines the remaining joint. Of two solutions the branch of
-the loops' posture is used, which by continuity remains valid until both coincide. A step is accepted only if it agrees
-with the numerical solution of the loops.
+distance from the axis of a joint on one side, or from the intersection of two axes. With one unknown coordinate, such a
+distance gives A cos x + B sin x = C or a quadratic equation. If n unknown prismatic joints are in n distances, the
+solution is an intersection of spheres. The pin then determines the remaining joint. Of two solutions, the one on the
+branch of the loops' posture is used. By continuity it remains valid until both solutions coincide. A solution is
+accepted only if it agrees with the numerical solution of the loops.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dynid.symbolic.frames import Chain
 from dynid.symbolic.graph import Graph, Value
 from dynid.symbolic.motion import FramePose, place_at, place_turned, turned_on
 from dynid.symbolic.trace import evaluated
-from dynid.symbolic.vectors import Rotation, Vector, add, apply, cross, dot, numbers
+from dynid.symbolic.vectors import Rotation, Vector, add, apply, cross, dot, numbers, subtract, transposed
 
 _SAME_SOLUTION = 1e-9  # rad or m: largest difference from the numerical solution of the loops
 _INTERSECTION_TOLERANCE = 1e-9  # m: axes at a smaller distance intersect
@@ -31,8 +31,8 @@ _INTERSECTION_TOLERANCE = 1e-9  # m: axes at a smaller distance intersect
 
 @dataclass(frozen=True, eq=False)
 class ExplicitLoops:
-    """Closed form on a graph in the symbol q: positions (dependent,) of the dependent joints, and their sine and
-    cosine, or None for a prismatic joint."""
+    """Closed form of the dependent joints, as values of a graph in the symbol q: their positions (dependent,), and sine
+    and cosine of each position, or None for a prismatic joint."""
 
     graph: Graph
     positions: Vector
@@ -41,7 +41,7 @@ class ExplicitLoops:
 
 @dataclass(frozen=True)
 class _End:
-    """A point on a body: its position in the body's frame."""
+    """An attachment point of a closure: index of its body, and its position (3) in the body's frame."""
 
     body: int
     point: Vector
@@ -49,7 +49,7 @@ class _End:
 
 @dataclass(frozen=True)
 class _Distance:
-    """Two ends with a known distance, stored as its square."""
+    """Two points with a known distance, and the square of the distance, m^2."""
 
     first: _End
     second: _End
@@ -58,15 +58,24 @@ class _Distance:
 
 @dataclass(eq=False)
 class _Search:
-    """State of the search. postures (samples, coordinates): coordinates that close the loops."""
+    """State of the search for a closed form.
+
+    Attributes:
+        graph, chain: the graph, and the bodies with the frames of the generated code.
+        followers: dependent joints of the robot.
+        postures: coordinates (samples, coordinates) that close the loops.
+        joints: positions of the tree's joints, with symbols for dependent joints.
+        frames: frames of the bodies whose joint positions are known, by body.
+        found: positions, or sine and cosine, of dependent joints that are solved, by dependent coordinate.
+    """
 
     graph: Graph
     chain: Chain
     followers: DependentJoints
     postures: Array
-    joints: Vector  # positions of the tree's joints, with symbols for dependent ones
+    joints: Vector
     frames: dict[int, FramePose] = field(default_factory=dict)
-    found: dict[int, Value | tuple[Value, Value]] = field(default_factory=dict)  # by dependent coordinate
+    found: dict[int, Value | tuple[Value, Value]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.own = own_joints(self.followers)
@@ -78,16 +87,16 @@ class _Search:
     def ends(self) -> Iterator[tuple[str, _End, _End, float]]:
         """Yield the kind, the two attachment points and the length of each closure."""
         assert self.followers.loops is not None
-        for one in self.followers.loops.closures:
-            (a, first), (b, second) = attachment(self.chain, one.first), attachment(self.chain, one.second)
-            yield (one.kind, _End(a, numbers(self.graph, first[:3, 3])), _End(b, numbers(self.graph, second[:3, 3])),
-                   one.length)
+        for closure in self.followers.loops.closures:
+            first, second = (_End(body, numbers(self.graph, pose[:3, 3])) for body, pose in (
+                attachment(self.chain, closure.first), attachment(self.chain, closure.second)))
+            yield closure.kind, first, second, closure.length
 
     def unknown(self, path: Sequence[int]) -> list[int]:
         return [j for j in path if j not in self.frames]
 
     def usable(self, path: Sequence[int]) -> bool:
-        """Return whether the unknown joints of a path are coordinates themselves."""
+        """Return whether all unknown joints of a path are coordinates themselves, and no mimic joints."""
         return all(j in self.own for j in self.unknown(path))
 
     def seen_from(self, joint: int, end: _End, path: Sequence[int]) -> Vector:
@@ -95,15 +104,15 @@ class _Search:
         other, own = paths_apart(self.chain, path[-1], end.body)
         point = carried_out(self.frames, own, end.point)
         for k in other[:other.index(joint)]:
-            point = self.frames[k].rotation.down([x - o for x, o in zip(point, self.frames[k].origin, strict=True)])
+            point = self.frames[k].rotation.down(subtract(point, self.frames[k].origin))
         link = self.chain.links[joint]
         fixed = Rotation(self.graph, link.rotation, None, None)
-        return fixed.down([x - float(o) for x, o in zip(point, link.origin, strict=True)])
+        return fixed.down(subtract(point, numbers(self.graph, link.origin)))
 
     # -- acceptance of a solution ----------------------------------------------------------------
     def take(self, joint: int, value: Value | tuple[Value, Value]) -> bool:
-        """Accept a position, or sine and cosine in the link's frame, if it agrees with the loops. Return whether it
-        does."""
+        """Accept a joint position, or sine and cosine of the angle of its frame, if it agrees with the loops; return
+        whether it agrees."""
         k, link = self.own.index(joint), self.chain.links[joint]
         if isinstance(value, tuple):
             value = turned_on(*value, -link.offset)
@@ -124,7 +133,7 @@ class _Search:
         return True
 
     def position(self, k: int) -> Value:
-        """Return the position of a coordinate; an angle within half a turn of that in the first posture."""
+        """Return the position of dependent coordinate k; an angle is within half a turn of the first posture."""
         value = self.found[k]
         if not isinstance(value, tuple):
             return value
@@ -142,7 +151,7 @@ class _Search:
 
     # -- solutions for one or more joints --------------------------------------------------------
     def by_pin(self) -> bool:
-        """Solve a pin for its only unknown joint, or two consecutive joints on one side; return whether it succeeds."""
+        """Solve a pin for its only unknown joint, or for two consecutive joints on one side; return the success."""
         for kind, first, second, _ in self.ends():
             if kind == "rod":
                 continue
@@ -151,20 +160,17 @@ class _Search:
                 open_ = self.unknown(path)
                 if not self.usable(path) or self.unknown(beyond):
                     continue
-                if len(open_) == 1 and self._pinned(open_[0], path, one, other):
-                    return True
+                if len(open_) == 1:
+                    w = carried_out(self.frames, path[path.index(open_[0]) + 1:], one.point)
+                    if self._pin(open_[0], w, self.seen_from(open_[0], other, path)):
+                        return True
                 if len(open_) == 2 and self.chain.links[open_[1]].parent == open_[0] and self._pair(
                         open_[0], open_[1], path, one, other):
                     return True
         return False
 
-    def _pinned(self, joint: int, path: list[int], one: _End, other: _End) -> bool:
-        w = carried_out(self.frames, path[path.index(joint) + 1:], one.point)
-        t = self.seen_from(joint, other, path)
-        return self._pin(joint, w, t)
-
     def _pin(self, joint: int, w: Vector, t: Vector) -> bool:
-        """Solve for the position of a joint that moves a point w of its body to t; return whether it is accepted."""
+        """Solve for the position of a joint at which point w of its body is at t; return whether it is accepted."""
         if self.chain.links[joint].sliding:
             return self.take(joint, t[2] - w[2])
         radius = w[0] * w[0] + w[1] * w[1]
@@ -174,8 +180,8 @@ class _Search:
         return self.take(joint, ((w[0] * t[1] - w[1] * t[0]) * inverse, (w[0] * t[0] + w[1] * t[1]) * inverse))
 
     def _pair(self, before: int, joint: int, path: list[int], one: _End, other: _End) -> bool:
-        """Solve Rz(x1) (o + F Rz(x2) w) = t for two revolute joints: x2 from the height of t above the first joint,
-        or from its distance."""
+        """Solve Rz(x1) (o + F Rz(x2) w) = t for the angles of two revolute joints: x2 from the height of t above the
+        first joint or from its distance, then x1."""
         link = self.chain.links[joint]
         if link.sliding or self.chain.links[before].sliding:
             return False
@@ -214,7 +220,7 @@ class _Search:
                     yield _Distance(_End(links[k].parent, numbers(self.graph, centre)), other, dot(w, w))
 
     def by_distance(self) -> bool:
-        """Solve one distance for a joint, or several for prismatic joints; return whether it succeeds."""
+        """Solve a known distance for one joint, or several distances for prismatic joints; return the success."""
         groups: dict[tuple[int, ...], list[_Distance]] = {}
         for distance in self.distances():
             paths = paths_apart(self.chain, distance.first.body, distance.second.body)
@@ -240,8 +246,8 @@ class _Search:
         return self.on_circle(joint, w[0] * t[0] + w[1] * t[1], w[0] * t[1] - w[1] * t[0], c)
 
     def _spheres(self, joints: list[int], distances: list[_Distance]) -> bool:
-        """Solve as many spheres |c_i + D s|^2 = r_i^2 as there are prismatic joints. Their differences are linear in
-        s, so that s = s0 + x v; x is a root of the first."""
+        """Solve the equations of as many spheres |c_i + D s|^2 = r_i^2 as there are prismatic joints with positions s.
+        Differences of two equations are linear in s, so that s = s0 + x v. The first equation determines x."""
         n, graph = len(joints), self.graph
         if len(distances) < n:
             return False
@@ -250,17 +256,15 @@ class _Search:
         if any(len(differences[0][1]) != n or other != directions for _, other in differences):
             return False
         squares = [dot(c, c) - one.square for c, one in zip(centres, distances[-n:], strict=True)]
-        rows = [[dot([x - y for x, y in zip(c, centres[0], strict=True)], d) * 2.0 for d in directions]
-                for c in centres[1:]]
+        rows = [[dot(subtract(c, centres[0]), d) * 2.0 for d in directions] for c in centres[1:]]
         s0, v = _line(graph, n, rows, [squares[0] - one for one in squares[1:]])
         if s0 is None:
             return False
-        start = add(centres[0], apply([list(x) for x in zip(*directions, strict=True)], s0))
-        along = apply([list(x) for x in zip(*directions, strict=True)], v)
+        start, along = add(centres[0], apply(transposed(directions), s0)), apply(transposed(directions), v)
         a, b, c = dot(along, along), dot(along, start), dot(start, start) - distances[-n].square
         root, inverse = graph.apply("sqrt", b * b - a * c), graph.one / a
-        for one in (root, -root):
-            x = (one - b) * inverse
+        for signed_root in (root, -root):
+            x = (signed_root - b) * inverse
             before = dict(self.frames), dict(self.found)
             if all(self.take(j, s + x * w) for j, s, w in zip(joints, s0, v, strict=True)):
                 return True
@@ -268,8 +272,8 @@ class _Search:
         return False
 
     def _apart(self, joints: list[int], distance: _Distance) -> tuple[Vector, list[Vector]]:
-        """Return the vector between the ends of a distance with the joints at zero, and its derivatives by the
-        prismatic joints. Its sign is such that the first derivative is the positive joint axis."""
+        """Return the vector between the two points of a distance with the joints at zero, and its derivatives by the
+        positions of the prismatic joints. The first derivative is the positive axis of the first joint."""
         graph, still = self.graph, dict(self.frames)
         for j in joints:
             still[j] = place_at(graph, self.chain.links[j], graph.zero)
@@ -284,11 +288,11 @@ class _Search:
             for k in reversed(path[:path.index(j) + 1]):
                 axis = still[k].rotation.up(axis)
             directions.append(axis if (j in paths[0]) == (first == 0) else [-x for x in axis])
-        return [x - y for x, y in zip(ends[first], ends[1 - first], strict=True)], directions
+        return subtract(ends[first], ends[1 - first]), directions
 
 
 def _line(graph: Graph, n: int, rows: Sequence[Vector], right: Vector) -> tuple[Vector | None, Vector]:
-    """Return solutions s0 + x v of n - 1 linear equations in n unknowns; None if v would be zero."""
+    """Return s0 and v of the solutions s0 + x v of n - 1 linear equations in n unknowns; s0 is None if v is zero."""
     if n == 1:
         return [graph.zero], [graph.one]
     if n == 2:
@@ -305,8 +309,8 @@ def _line(graph: Graph, n: int, rows: Sequence[Vector], right: Vector) -> tuple[
 
 
 def explicit_loops(chain: Chain, followers: DependentJoints, postures: Array) -> ExplicitLoops | None:
-    """Return the dependent joints in closed form, or None if no closed form is found. postures (samples, coordinates):
-    coordinates that close the loops; the first is the initial posture, which selects the branch."""
+    """Return the positions of the dependent joints in closed form, or None if no closed form is found. postures
+    (samples, coordinates): coordinates that close the loops; the first row selects the branch."""
     graph, n = Graph(), len(followers.free)
     count = postures.shape[1] - n
     z = [*graph.symbols("q", n), *graph.symbols("q_follow", count)]

@@ -1,10 +1,10 @@
-"""Closures of loops on the graph: their equations in all coordinates, and the motion of the dependent joints.
+"""Loop closures on the expression graph: their equations, and the motion of the dependent joints.
 
-Coordinates are z = (q, q_follow), the independent ones and those that the closures determine. The equations phi(z) = 0
-have the derivatives Phi_q and Phi_f by both. The dependent velocities are dq_follow = X dq with X = -Phi_f^+ Phi_q, the
-accelerations X ddq + dX/dt dq. Columns are orthogonalised one after the other (Gram-Schmidt without square roots).
-No pivot is chosen that could be zero in another posture, so the solution is singular only where the machine is.
-Redundant equations are allowed.
+The coordinates are z = (q, q_follow): positions of the independent joints and of the joints that the closures
+determine. The equations phi(z) = 0 have the derivatives Phi_q by q and Phi_f by q_follow. The dependent velocities are
+dq_follow = X dq with X = -Phi_f^+ Phi_q, and the accelerations are X ddq + dX/dt dq. Columns are orthogonalised one
+after the other (Gram-Schmidt without square roots). No pivot is chosen that could be zero in another posture, so the
+solution is singular only in singular postures of the robot. Redundant equations are allowed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dynid.symbolic.frames import Chain, clean
 from dynid.symbolic.graph import Derivatives, Graph, Value
 from dynid.symbolic.motion import FramePose, places
 from dynid.symbolic.trace import evaluated
-from dynid.symbolic.vectors import Matrix, Vector, add, dot, numbers
+from dynid.symbolic.vectors import Matrix, Vector, add, dot, numbers, subtract, transposed
 
 _ZERO_DERIVATIVE = 1e-12  # of a derivative, relative to the largest
 
@@ -47,19 +47,19 @@ class LoopMotion:
 
 
 def tree_positions(graph: Graph, followers: DependentJoints, z: Sequence[Value]) -> Vector:
-    """Return the positions of all joints of the tree at coordinates z."""
+    """Return the positions of all joints of the tree, as graph values, at coordinates z."""
     rows = [dot(numbers(graph, row), z) for row in followers.coupling]
     return [x + float(b) for x, b in zip(rows, followers.offset, strict=True)]
 
 
 def own_joints(followers: DependentJoints) -> tuple[int, ...]:
-    """Return the joint of the tree whose position each dependent coordinate is."""
+    """Return, for each dependent coordinate, the index in the tree of the joint whose position it is."""
     return tuple(followers.tree.joint_index(name) for name in followers.following)
 
 
 def loop_motion(chain: Chain, followers: DependentJoints, postures: Array) -> LoopMotion:
-    """Return the motion of a robot's loops. postures (samples, coordinates): coordinates that close the loops, with
-    which derivatives that are always zero are found."""
+    """Return the motion of the dependent joints of a robot's loops. postures (samples, coordinates): coordinates that
+    close the loops, at which derivatives that are always zero are detected."""
     graph, n = Graph(), len(followers.free)
     follow = postures.shape[1] - n
     q, dq = graph.symbols("q", n), graph.symbols("dq", n)
@@ -67,14 +67,13 @@ def loop_motion(chain: Chain, followers: DependentJoints, postures: Array) -> Lo
     frames = places(graph, chain, tree_positions(graph, followers, z), own_joints(followers))
     assert followers.loops is not None
     phi = [e for closure in followers.loops.closures for e in _equations(graph, chain, frames, closure)]
-    by = [Derivatives(graph, {one: graph.one}) for one in z]
+    by = [Derivatives(graph, {coordinate: graph.one}) for coordinate in z]
     at = {"q": postures[:, :n], "q_follow": postures[:, n:]}
-    jacobian = _without_nothing(graph, [[d(e) for d in by] for e in phi], at)
+    jacobian = _with_exact_zeros(graph, [[d(e) for d in by] for e in phi], at)
     kept = [k for k, row in enumerate(jacobian) if any(x != graph.zero for x in row)]
     phi, jacobian = [phi[k] for k in kept], [jacobian[k] for k in kept]
     solve = _Solution(graph, [row[n:] for row in jacobian])
-    rates = [solve([-row[k] for row in jacobian]) for k in range(n)]
-    X = [[rates[k][i] for k in range(n)] for i in range(follow)]
+    X = transposed([solve([-row[k] for row in jacobian]) for k in range(n)])
     moving = [*dq, *(dot(row, dq) for row in X)]
     # Derivatives of the equations along the motion at constant rates, which are represented by symbols.
     held = graph.symbols("rate", len(z))
@@ -82,15 +81,13 @@ def loop_motion(chain: Chain, followers: DependentJoints, postures: Array) -> Lo
     substituted = {symbol.node: rate for symbol, rate in zip(held, moving, strict=True)}
     slopes = [graph.rewritten([along(x) for x in row], substituted) for row in jacobian]
     bias = solve([-dot(row, moving) for row in slopes])
-    whole = [[graph.one if i == k else graph.zero for i in range(n)] + [X[i][k] for i in range(follow)]
-             for k in range(n)]
-    turned = [solve([-dot(row, column) for row in slopes]) for column in whole]
-    return LoopMotion(graph, X, [[turned[k][i] for k in range(n)] for i in range(follow)], bias,
-                      solve([-e for e in phi]))
+    columns = transposed([*(numbers(graph, row) for row in np.eye(n)), *X])
+    rate_slopes = transposed([solve([-dot(row, column) for row in slopes]) for column in columns])
+    return LoopMotion(graph, X, rate_slopes, bias, solve([-e for e in phi]))
 
 
 def attachment(chain: Chain, frame: Frame) -> tuple[int, Array]:
-    """Return the body of an attachment point, and its pose (4, 4) in that body's frame."""
+    """Return the body of an attachment frame, and the frame's pose (4, 4) in the body's frame of the generated code."""
     place = chain.base if frame.body == BASE else chain.links[frame.body].place
     return frame.body, clean(place @ frame.pose)
 
@@ -105,26 +102,26 @@ def path_to(chain: Chain, body: int) -> list[int]:
 
 
 def paths_apart(chain: Chain, first: int, second: int) -> tuple[list[int], list[int]]:
-    """Return the bodies on the paths to two bodies, without those on both paths."""
-    one, other = path_to(chain, first), path_to(chain, second)
-    while one and other and one[0] == other[0]:
-        one, other = one[1:], other[1:]
-    return one, other
+    """Return the bodies on the paths from the base to two bodies, without bodies that are on both paths."""
+    to_first, to_second = path_to(chain, first), path_to(chain, second)
+    while to_first and to_second and to_first[0] == to_second[0]:
+        to_first, to_second = to_first[1:], to_second[1:]
+    return to_first, to_second
 
 
 def carried_out(frames: Mapping[int, FramePose] | Sequence[FramePose], path: Sequence[int], point: Vector) -> Vector:
-    """Return a point of the last body of a path in the frame before the first."""
+    """Return a point of the last body of a path, in the frame of the body before the first body of the path."""
     for k in reversed(path):
         point = add(frames[k].origin, frames[k].rotation.up(point))
     return point
 
 
 def _equations(graph: Graph, chain: Chain, frames: Sequence[FramePose], closure: Closure) -> Vector:
-    """Return the residuals of a closure, in m or direction cosines."""
+    """Return the residuals of a closure's equations, in m or as direction cosines."""
     (first, pose1), (second, pose2) = attachment(chain, closure.first), attachment(chain, closure.second)
     path1, path2 = paths_apart(chain, first, second)
-    difference = [a - b for a, b in zip(carried_out(frames, path1, numbers(graph, pose1[:3, 3])),
-                                   carried_out(frames, path2, numbers(graph, pose2[:3, 3])), strict=True)]
+    difference = subtract(carried_out(frames, path1, numbers(graph, pose1[:3, 3])),
+                          carried_out(frames, path2, numbers(graph, pose2[:3, 3])))
     if closure.kind == "rod":
         return [(dot(difference, difference) - closure.length ** 2) * (0.5 / closure.length)]
 
@@ -138,8 +135,8 @@ def _equations(graph: Graph, chain: Chain, frames: Sequence[FramePose], closure:
     return [*difference, *(dot(axis(path1, pose1, i), axis(path2, pose2, j)) for i, j in pairs)]
 
 
-def _without_nothing(graph: Graph, rows: Matrix, at: Mapping[str, Array]) -> Matrix:
-    """Return the values, with those that are zero up to rounding in all postures replaced by zero."""
+def _with_exact_zeros(graph: Graph, rows: Matrix, at: Mapping[str, Array]) -> Matrix:
+    """Return a matrix of graph values in which entries that are zero up to rounding in all postures are zero."""
     flat = [x for row in rows for x in row]
     sizes = np.array([np.max(np.abs(x)) for x in evaluated(graph, flat, at)])
     kept = iter(sizes > _ZERO_DERIVATIVE * sizes.max())
@@ -166,7 +163,7 @@ class _Solution:
             self._inverse.append(graph.one / dot(column, column))
 
     def _projected(self, column: Vector) -> tuple[Vector, Vector]:
-        """Return the orthogonal remainder of a column, and its coefficients of the earlier ones."""
+        """Return the part of a column that is orthogonal to the earlier columns, and the coefficients of the latter."""
         shares: Vector = []
         for earlier, inverse in zip(self._columns, self._inverse, strict=True):
             share = dot(earlier, column) * inverse

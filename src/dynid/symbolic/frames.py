@@ -28,13 +28,15 @@ FAR_FRAME_RATIO = 3.0  # times the longest step between joints
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A body in generated code.
+    """A body in generated code, with a frame that is chosen for short code.
 
     Attributes:
         parent: index of the previous body, BASE for the base.
-        fixed: (4, 4), from the previous frame to the joint, followed by a rotation about z by q + offset (rad) or a
-            translation along z by q.
-        place: (4, 4), the robot's own body frame in this one.
+        sliding: whether the joint is prismatic.
+        fixed: pose (4, 4) of the joint in the previous body. The motion of the joint follows: a rotation about z by
+            q + offset, or a translation along z by q.
+        offset: offset of the joint angle, rad.
+        place: pose (4, 4) of the robot's own body frame in the frame of this body.
     """
 
     parent: int
@@ -54,15 +56,16 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """All bodies, and gravity (3,) and the base frame `base` (4, 4) in the inertial frame."""
+    """All bodies in generated code, with gravity (3,), m/s^2, and the robot's base frame `base` (4, 4) in the inertial
+    frame of the code."""
 
     links: tuple[Link, ...]
     gravity: Array
     base: Array
 
     def second_moments(self) -> Array:
-        """Matrix (10 bodies, 10 bodies) from the parameters XX .. M of the bodies to Sxx Sxy Sxz Syy Syz Szz MX MY
-        MZ M in these frames."""
+        """Return the matrix (10 bodies, 10 bodies) that converts the parameters XX .. M of all bodies to second moments
+        Sxx .. Szz, first moments and masses in the frames of the generated code."""
         size = 10 * len(self.links)
         whole = np.zeros((size, size))
         for i, link in enumerate(self.links):
@@ -70,37 +73,27 @@ class Chain:
             whole[own, own] = _SECOND_FROM_INERTIA @ ten.change_frame(link.place)
         return clean(whole)
 
-
     def handed_over(self, kept: Sequence[int] = ()) -> Array:
-        """Matrix (10 bodies, 10 bodies) that regroups second moments, first moments and masses onto the previous body,
-        from the last body to the first, where no joint distinguishes them; zero for parameters that vanish.
+        """Return the matrix (10 bodies, 10 bodies) that assigns parameters to the previous body if torques do not
+        distinguish them from parameters of that body. Rows of assigned parameters are zero.
 
-        For a revolute joint these are Szz, MZ and M, mass along its axis; for a prismatic one all second moments. kept:
-        parameters that are not regrouped.
+        For a revolute joint, these parameters are Szz, MZ and M, which describe mass along its axis; for a prismatic
+        joint, all second moments. kept: indices of parameters that are not regrouped.
         """
         whole = np.eye(10 * len(self.links))
         for i, link in reversed(list(enumerate(self.links))):
             given = [10 * i + k for k in ((0, 1, 2, 3, 4, 5) if link.sliding else (5, 8, 9)) if 10 * i + k not in kept]
             if link.parent != BASE:
-                moved = (_SECOND_FROM_INERTIA @ ten.change_frame(link.fixed) @ _INERTIA_FROM_SECOND)[
-                    :, [k - 10 * i for k in given]
-                ]
-                whole[10 * link.parent:10 * link.parent + 10] += moved @ whole[given]
+                moved = _SECOND_FROM_INERTIA @ ten.change_frame(link.fixed) @ _INERTIA_FROM_SECOND
+                own = moved[:, [k - 10 * i for k in given]]
+                whole[10 * link.parent:10 * link.parent + 10] += own @ whole[given]
             whole[given] = 0.0
         return clean(whole)
 
 
-def _second_from_inertia() -> Array:
-    """Matrix (10, 10) from inertias to second moments: Sigma = tr(I)/2 1 - I, with unchanged first moments and mass."""
-    matrix = np.eye(10)
-    for row, (i, j) in enumerate(((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))):
-        matrix[row, row] = -1.0
-        if i == j:
-            matrix[row, [0, 3, 5]] += 0.5
-    return matrix
-
-
-_SECOND_FROM_INERTIA = _second_from_inertia()
+# Matrix (10, 10) from inertias to second moments: Sigma = tr(I)/2 1 - I, with unchanged first moments and mass.
+_SECOND_FROM_INERTIA = np.diag([-1.0] * 6 + [1.0] * 4)
+_SECOND_FROM_INERTIA[np.ix_([0, 3, 5], [0, 3, 5])] += 0.5
 _INERTIA_FROM_SECOND = np.linalg.inv(_SECOND_FROM_INERTIA)
 
 
@@ -140,8 +133,8 @@ def chain(robot: Robot) -> Chain:
 
 
 def _way(pose: Array, sliding: bool) -> tuple[float, float, float]:
-    """Return theta, near and angle of a joint's `pose` = Rz(theta) Tz(d) Tx(a) Rx(alpha) Tz(near) Rz(angle); for a
-    prismatic joint only the direction matters, and near is zero."""
+    """Return theta, near and angle of a joint's `pose` (4, 4) = Rz(theta) Tz(d) Tx(a) Rx(alpha) Tz(near) Rz(angle). For
+    a prismatic joint only the direction of its axis matters, and near is zero."""
     z, origin = pose[:3, 2], np.zeros(3) if sliding else pose[:3, 3]
     tilt = math.hypot(z[0], z[1])
     if tilt > _ZERO_TOLERANCE:

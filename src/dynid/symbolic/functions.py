@@ -1,4 +1,4 @@
-"""Functions that can be generated, forward dynamics included: inputs, outputs, and construction on a graph."""
+"""Functions that can be generated: their inputs, outputs, and construction on an expression graph."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dynid.symbolic.graph import Derivatives, Graph, Operations, Value
 from dynid.symbolic.numbers import ModelLayout
 from dynid.symbolic.regroup import regrouped
 from dynid.symbolic.trace import traced_entries, traced_step
-from dynid.symbolic.vectors import Matrix, Rotation, Vector, add, apply, cross, dot, numbers, transposed
+from dynid.symbolic.vectors import Matrix, Rotation, Vector, add, apply, cross, dot, numbers, subtract, transposed
 from dynid.symbolic.writer import Writer
 
 # Load-dependent friction is piecewise linear in the accelerations, so Newton's method is exact once the signs of the
@@ -43,12 +43,12 @@ def accelerations(w: Writer, tau: Sequence[Value]) -> Vector:
     """Return the accelerations ddq (dof,) that solve M ddq + c + g + friction = tau."""
     still = w.others(w.dq, w.still, loaded=False)
     bias = add(w.rigid(w.dq, w.still, weight=True), still)
-    rest = [t - b for t, b in zip(tau, bias, strict=True)]
+    rest = subtract(tau, bias)
     mass = w.inertia()
     found = _solved(w, [list(row) for row in mass], list(rest))
     loads = _loads(w)
     for _ in range(REFINEMENT_STEPS if loads else 0):
-        left = [r - x for r, x in zip(rest, apply(mass, found), strict=True)]
+        left = subtract(rest, apply(mass, found))
         matrix = [list(row) for row in mass]
         for load in loads:
             torques = add(apply(load.inertia, found), load.bias)
@@ -63,7 +63,13 @@ def accelerations(w: Writer, tau: Sequence[Value]) -> Vector:
 
 @dataclass(frozen=True)
 class _Load:
-    """Load-dependent friction (dof,), with its derivatives (dof,) by body torques, which are inertia ddq + bias."""
+    """Load-dependent friction of a term as a function of the torques of the bodies.
+
+    Attributes:
+        symbols: symbols of the torques of the bodies (dof,).
+        friction, slopes: friction torques (dof,), and their derivatives (dof,) by the torques of the bodies.
+        inertia, bias: matrix (dof, dof) and vector (dof,) of the torques of the bodies, inertia ddq + bias.
+    """
 
     symbols: Vector
     friction: Vector
@@ -73,6 +79,7 @@ class _Load:
 
 
 def _loads(w: Writer) -> list[_Load]:
+    """Return the load-dependent friction of all terms of a model."""
     column = {int(place): k for k, place in enumerate(w.base.independent)}
     found = []
     for k, ((term, places), own) in enumerate(zip(w.plan.terms, w.plan.memory_slices, strict=True)):
@@ -91,8 +98,8 @@ def _loads(w: Writer) -> list[_Load]:
 
 
 def _solved(w: Writer, matrix: Matrix, rest: Vector) -> Vector:
-    """Return x with matrix x = rest by factorisation from the last joint to the first, which keeps the zeros between
-    branches. A symmetric matrix has factors L D L'. matrix and rest are overwritten."""
+    """Return the solution x of matrix x = rest. The matrix is factorised from the last joint to the first, which
+    preserves zeros between branches; a symmetric matrix has factors L D L'. matrix and rest are overwritten."""
     n, graph = w.plan.dof, w.graph
     symmetric = all(matrix[i][j] == matrix[j][i] for i in range(n) for j in range(i))
     lower = [[graph.zero] * n for _ in range(n)]
@@ -118,7 +125,7 @@ def _solved(w: Writer, matrix: Matrix, rest: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class Output:
-    """Values of a result with shape (n,) or (rows, columns), in row-major order."""
+    """An output of a generated function: its name, its shape (n,) or (rows, columns), and its values row by row."""
 
     name: str
     shape: tuple[int, ...]
@@ -133,7 +140,15 @@ def split(outputs: Sequence[Output], flat: Iterable[Any]) -> list[list[Any]]:
 
 @dataclass(frozen=True)
 class Function:
-    """A function to generate, as an expression graph. inputs: names and sizes, in order."""
+    """A function to generate, as an expression graph.
+
+    Attributes:
+        name: name of the function.
+        about: description in one sentence.
+        inputs: name and size of each input, in order.
+        outputs: outputs of the function, in order.
+        graph: graph of the outputs.
+    """
 
     name: str
     about: str
@@ -170,15 +185,14 @@ def friction(w: Writer) -> list[Output]:
     """Joint torques of friction, offsets and springs: all terms except bodies and inertias."""
     if not w.plan.loaded:
         return [_vector("f", w.others(w.dq, w.still))]
-    inertial = w.accelerated(w.ddq)
-    return [_vector("f", [a - b for a, b in zip(w.others(w.dq, w.ddq), inertial, strict=True)])]
+    return [_vector("f", subtract(w.others(w.dq, w.ddq), w.accelerated(w.ddq)))]
 
 
 def step(w: Writer) -> list[Output]:
-    """Memory of the terms at a sample from that of the previous sample; it is zero at the start."""
+    """Memory of the terms at a sample, computed from the memory at the previous sample; it is zero at the start."""
     if not w.plan.remembers:
-        raise ModelError("no term of the model has a memory, so there is no function 'step' to generate; remove "
-                         "'step'", code="no-memory")
+        raise ModelError("no term of the model has a memory, so there is no function 'step' to generate",
+                         "remove 'step' from the functions", code="no-memory")
     names = ("q_before", "dq_before", "memory_before")
     q, dq, memory = (w.graph.symbols(name, size) for name, size in zip(
         names, (w.plan.dof, w.plan.dof, w.plan.remembers), strict=True))
@@ -208,7 +222,7 @@ def regressor(w: Writer) -> list[Output]:
 
 
 def forward_dynamics(w: Writer) -> list[Output]:
-    """Accelerations under torques, by the factorisation M = L D L'."""
+    """Joint accelerations under given joint torques, by the factorisation M = L D L' of the inertia matrix."""
     return [_vector("ddq", accelerations(w, w.graph.symbols("tau", w.plan.dof)))]
 
 
@@ -225,21 +239,22 @@ def coriolis_matrix(w: Writer) -> list[Output]:
 
 
 def momentum(w: Writer) -> list[Output]:
-    """Momentum M dq, torques C' dq - g: dp/dt = tau - friction + C' dq - g, which a momentum observer integrates."""
+    """Momentum p = M dq and torques C' dq - g for a momentum observer: dp/dt = tau - friction + C' dq - g."""
     states = w.motion(w.still, w.dq, weight=False)
     tree = motion.torques(w.graph, w.plan.chain, w.frames, states, w.bodies)
     inertial = add(w.joints(tree), w.accelerated(w.dq))
     slope = w.joints(matrices.kinetic_slope(w.graph, w.plan.chain, w.frames, w.tree(w.dq), w.bodies))
     if w.plan.follow:  # dependent joints add (dG/dt)' times the momentum of the tree
         slope = add(slope, apply(transposed(w.rate_slopes), tree))
-    return [_vector("p_m", inertial), _vector("beta", [a - b for a, b in zip(slope, w.weight(), strict=True)])]
+    return [_vector("p_m", inertial), _vector("beta", subtract(slope, w.weight()))]
 
 
 def following(w: Writer) -> list[Output]:
-    """Positions of the joints that loops determine; given positions are improved by a Newton step."""
+    """Positions of the dependent joints of loops; positions that are given as an input are improved by a Newton
+    step."""
     if not w.plan.follow:
-        raise ModelError(f"robot '{w.plan.robot.name}' has no joints that depend on loops, so there is no 'following' "
-                         "to generate", code="no-dependent-joints")
+        raise ModelError(f"robot '{w.plan.robot.name}' has no closed loops, so there is no function 'following' to "
+                         "generate", "remove 'following' from the functions", code="no-dependent-joints")
     if w.plan.solved:
         return [_vector("found", w.q_follow)]
     return [_vector("found", add(w.q_follow, w.of_loops(w.plan.loops.correction)))]
@@ -256,8 +271,8 @@ def energy(w: Writer) -> list[Output]:
 def wrenches(w: Writer) -> list[Output]:
     """Force and moment transmitted by each joint, from the bodies alone, in its frame after its motion.
 
-    They are about the joint's origin, (joints, 6), N and N m: the third moment of a revolute joint is its torque
-    (Simionato, eq. 2.12-2.14, 2.32).
+    The wrenches (joints, 6), N and N m, are about the joint's origin. The third moment of a revolute joint is its
+    torque (Simionato, eq. 2.12-2.14, 2.32).
     """
     if w.plan.robot.followers is not None:
         raise ModelError(f"robot '{w.plan.robot.name}' has dependent joints, for which code of the wrenches between "
@@ -268,9 +283,8 @@ def wrenches(w: Writer) -> list[Output]:
             w.graph, w.plan.chain, w.frames, states, w.bodies), strict=True):
         pose = clean(link.place @ inverse(joint.after))  # the joint's frame in that of the body's code
         lever = cross(numbers(w.graph, pose[:3, 3]), force)
-        about = [a - b for a, b in zip(moment, lever, strict=True)]
         back = [numbers(w.graph, row) for row in pose[:3, :3].T]
-        rows.append([*apply(back, force), *apply(back, about)])
+        rows.append([*apply(back, force), *apply(back, subtract(moment, lever))])
     return [_matrix("wrenches", rows)]
 
 
@@ -289,11 +303,14 @@ RECIPES: Mapping[str, Recipe] = {recipe.__name__: recipe for recipe in (
 
 
 def make(name: str, plan: ModelLayout, base: BaseParameters, values: Array | None = None, frame: str = "") -> Function:
-    """Return a function by its name.
+    """Return the function with a given name on an expression graph.
 
     Args:
-        values: values of the base parameters to insert as constants.
-        frame: frame of `kinematics` and `jacobian`.
+        name: name of the function.
+        plan: the model for code generation.
+        base: parameters of the function as combinations of the parameters in `plan`.
+        values: values of these parameters to insert as constants. Default: the parameters are an input p.
+        frame: name of the frame of `kinematics` and `jacobian`.
     """
     graph = Graph()
     if name in OF_FRAME:
@@ -311,12 +328,13 @@ def make(name: str, plan: ModelLayout, base: BaseParameters, values: Array | Non
     sizes |= dict.fromkeys(("q", "dq", "ddq", "tau", "q_before", "dq_before"), plan.dof)
     if plan.follow and not plan.solved and name != "step":
         inputs = inputs.replace("q", "q q_follow", 1)
-    given = tuple((one, sizes[one]) for one in inputs.split() if one != "p" or values is None)
+    given = tuple((signal, sizes[signal]) for signal in inputs.split() if signal != "p" or values is None)
     return Function(name, about.splitlines()[0], given, tuple(kept), graph)
 
 
 def _with_loops(graph: Graph, plan: ModelLayout, values: Sequence[Value]) -> tuple[Graph, list[Value]]:
-    """Return the graph and values with dependent joints replaced by their closed form, unless they are inputs."""
+    """Return the graph and the values with positions of dependent joints in closed form, unless q_follow is an
+    input."""
     if not plan.solved:
         return graph, list(values)
     explicit = plan.explicit
@@ -333,7 +351,7 @@ def _with_loops(graph: Graph, plan: ModelLayout, values: Sequence[Value]) -> tup
 
 
 def _inputs(name: str, plan: ModelLayout) -> str:
-    """Return the names of a function's inputs."""
+    """Return the names of a function's inputs, separated by spaces."""
     inputs = _FUNCTION_ARGUMENTS[name]
     if name == "friction" and plan.loaded:
         inputs = "q dq ddq p"
@@ -343,6 +361,7 @@ def _inputs(name: str, plan: ModelLayout) -> str:
 
 
 def _of_frame(name: str, w: Writer, wanted: str) -> list[Output]:
+    """Return the outputs of `kinematics` or `jacobian` of the frame with the name `wanted`."""
     frame = w.plan.tree.frame(wanted)
     if frame.body == BASE:
         raise ModelError(f"frame '{wanted}' is fixed to the base, so its pose is constant; name a frame that moves")
@@ -357,9 +376,8 @@ def _of_frame(name: str, w: Writer, wanted: str) -> list[Output]:
         return still.up(vector)
 
     origins = []
-    for depth in range(len(path)):
-        step = w.frames[path[depth]].origin
-        origin = add(origin, to_base(step, depth - 1))
+    for depth, i in enumerate(path):
+        origin = add(origin, to_base(w.frames[i].origin, depth - 1))
         origins.append(origin)
     pose = links[frame.body].place @ frame.pose
     tip = add(origin, to_base(numbers(graph, pose[:3, 3]), len(path) - 1))
@@ -372,6 +390,5 @@ def _of_frame(name: str, w: Writer, wanted: str) -> list[Output]:
         if links[i].sliding:
             tree[i] = [*axis, *[graph.zero] * 3]
         else:
-            arm = [a - b for a, b in zip(tip, origins[depth], strict=True)]
-            tree[i] = [*cross(axis, arm), *axis]
+            tree[i] = [*cross(axis, subtract(tip, origins[depth])), *axis]
     return [_matrix("J", [w.joints(row) for row in transposed(tree)])]

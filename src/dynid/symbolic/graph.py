@@ -1,4 +1,4 @@
-"""Computation graph: arithmetic on unknown numbers, each value computed once.
+"""Expression graph: arithmetic on unknown numbers, with each value computed once.
 
 A value is a node of the graph with a sign, so that negation is not an operation. Nodes are stored by their operands: a
 repeated expression is the same node, constants are evaluated immediately, and unused nodes are not written
@@ -25,15 +25,15 @@ _EVEN_FUNCTIONS = {"cos", "abs"}
 
 
 class Node(NamedTuple):
-    """Operation and operands of a value.
+    """A node of the expression graph: an operation and its operands.
 
     Attributes:
         kind: "number", "symbol", "add", "multiply", "divide" or a name of `FUNCTIONS`.
-        of: operands.
+        of: indices of the operands among the nodes.
         subtract: for an addition, whether the second operand is subtracted.
         negative: for a function, which of its arguments are negated.
-        value: for a number, never negative, because signs are stored in values.
-        name: for a symbol.
+        value: for a number, its size; the sign is stored in `Value`.
+        name: for a symbol, its name.
     """
 
     kind: str
@@ -135,7 +135,7 @@ class Graph:
         return place
 
     def value(self, number: Value | Number) -> Value:
-        """Return a number as a value; a value is returned unchanged."""
+        """Return a number as a value of the graph; a value is returned unchanged."""
         if isinstance(number, Value):
             return number
         number = float(number)
@@ -149,7 +149,7 @@ class Graph:
         return Value(self, self._keep(Node("symbol", name=name)))
 
     def symbols(self, name: str, count: int) -> list[Value]:
-        """Return inputs name[0], name[1] and so on."""
+        """Return `count` inputs of the expression graph: name[0], name[1] and so on."""
         return [self.symbol(f"{name}[{k}]") for k in range(count)]
 
     def add(self, a: Value, b: Value) -> Value:
@@ -228,24 +228,20 @@ class Graph:
                                            negative=tuple(x.negative for x in values))))
 
     def again(self, node: Node, made: Mapping[int, Value]) -> Value:
-        """Return a node of another graph on this one; `made`: values of its operands on this graph."""
-        return self.value(_made(node, made, self.symbol, lambda kind, of: self.apply(kind, *of)))
+        """Return the value on this graph of a node of another graph; `made`: values of the node's operands."""
+        return _made(node, made, self.symbol, self._apply, self.value)
+
+    def _apply(self, function: str, of: Sequence[Value]) -> Value:
+        return self.apply(function, *of)
 
     def rewritten(self, outputs: Sequence[Value], made: dict[int, Value]) -> list[Value]:
-        """Return the outputs with some nodes replaced according to `made`, to which the other nodes are added."""
-        for place in self.live(outputs):
-            if place not in made:
-                made[place] = self.again(self.nodes[place], made)
-        return [-made[value.node] if value.negative else made[value.node] for value in outputs]
+        """Return the outputs with nodes replaced by the values in `made`, to which the values of other nodes are
+        added."""
+        return self.replay(outputs, self.symbol, self._apply, self.value, made)
 
     def taken_over(self, other: Graph, outputs: Sequence[Value], inputs: Mapping[str, Sequence[Value]]) -> list[Value]:
         """Return copies of another graph's outputs on this graph, with given values for its inputs."""
-        made: dict[int, Value] = {}
-        entry = entry_by_name(inputs)
-        for place in other.live(outputs):
-            node = other.nodes[place]
-            made[place] = entry(node.name) if node.kind == "symbol" else self.again(node, made)
-        return [-made[value.node] if value.negative else made[value.node] for value in outputs]
+        return other.replay(outputs, entry_by_name(inputs), self._apply, self.value)
 
     def live(self, outputs: Iterable[Value]) -> list[int]:
         """Return the nodes that the outputs need, each after its operands."""
@@ -280,30 +276,45 @@ class Graph:
         return times
 
     def replay(self, outputs: Sequence[Value], symbol: Callable[[str], Any],
-               function: Callable[[str, Sequence[Any]], Any]) -> list[Any]:
-        """Evaluate the outputs on other objects: `symbol` maps names to objects with their own arithmetic, and
-        `function` maps names of `FUNCTIONS`."""
-        made: dict[int, Any] = {}
+               function: Callable[[str, Sequence[Any]], Any], number: Callable[[float], Any] = float,
+               made: dict[int, Any] | None = None) -> list[Any]:
+        """Evaluate the outputs on other objects with their own arithmetic, such as arrays or symbols.
+
+        Args:
+            outputs: values of this graph.
+            symbol: returns the object of an input, given its name.
+            function: returns the result of a function of `FUNCTIONS`, given its name and arguments.
+            number: returns the object of a constant.
+            made: objects of nodes that are known already, by node; the objects of all other nodes are added.
+        """
+        made = {} if made is None else made
         for place in self.live(outputs):
-            made[place] = _made(self.nodes[place], made, symbol, function)
-        return [-made[value.node] if value.negative else made[value.node] for value in outputs]
+            if place not in made:
+                made[place] = _made(self.nodes[place], made, symbol, function, number)
+        return signed(outputs, made)
 
 
 def entry_by_name(inputs: Mapping[str, Any]) -> Callable[[str], Any]:
-    """Return a function that returns the entry of an input by its name in a graph, such as q[2]."""
+    """Return a function that returns the entry of an input, given its name in a graph, such as q[2]."""
     def entry(name: str) -> Any:
-        one, index = name[:-1].split("[")
-        return inputs[one][int(index)]
+        signal, index = name[:-1].split("[")
+        return inputs[signal][int(index)]
 
     return entry
 
 
+def signed(outputs: Sequence[Value], made: Mapping[int, Any]) -> list[Any]:
+    """Return the objects of graph values with their signs; made: objects of the nodes."""
+    return [-made[value.node] if value.negative else made[value.node] for value in outputs]
+
+
 def _made(node: Node, made: Mapping[int, Any], symbol: Callable[[str], Any],
-          function: Callable[[str, Sequence[Any]], Any]) -> Any:
+          function: Callable[[str, Sequence[Any]], Any], number: Callable[[float], Any]) -> Any:
+    """Return the object of a node from the objects of its operands; arguments as for `Graph.replay`."""
     of = [made[k] for k in node.of]
     match node.kind:
         case "number":
-            return node.value
+            return number(node.value)
         case "symbol":
             return symbol(node.name)
         case "add":
@@ -318,20 +329,20 @@ def _made(node: Node, made: Mapping[int, Any], symbol: Callable[[str], Any],
 
 
 class Derivatives:
-    """Derivatives along given rates of some inputs; each node's derivative is computed once."""
+    """Derivatives of graph values by time for given rates of the inputs; each node is differentiated only once."""
 
     def __init__(self, graph: Graph, rates: Mapping[Value, Value]) -> None:
         self._graph, self._known = graph, {by.node: rate for by, rate in rates.items()}
 
     def __call__(self, value: Value) -> Value:
         if value.node not in self._known:
-            for k in self._graph.live([value]):  # inner ones first, so that nothing recurses
+            for k in self._graph.live([value]):  # operands come first, so that nothing recurses
                 if k not in self._known:
                     self._known[k] = self._rule(k, self._graph.nodes[k])
-        found = self._known[value.node]
-        return -found if value.negative else found
+        return -self._known[value.node] if value.negative else self._known[value.node]
 
     def _rule(self, place: int, node: Node) -> Value:
+        """Return the derivative of node number `place` from the derivatives of its operands."""
         graph, known = self._graph, self._known
         if node.kind in ("number", "symbol"):
             return graph.zero
@@ -358,8 +369,8 @@ class Derivatives:
             case "sign" | "greater":
                 return graph.zero
             case "where":
-                one, other = (-known[k] if minus else known[k]
-                              for k, minus in zip(node.of[1:], node.negative[1:], strict=True))
-                return graph.apply("where", -x if node.negative[0] else x, one, other)
+                branches = (-known[k] if minus else known[k]
+                            for k, minus in zip(node.of[1:], node.negative[1:], strict=True))
+                return graph.apply("where", -x if node.negative[0] else x, *branches)
             case _:
                 raise ModelError(f"code generation cannot differentiate the operation '{node.kind}'")

@@ -1,4 +1,4 @@
-"""Inertia matrix, regressor, momentum and energies of the bodies on the graph."""
+"""Inertia matrix, regressor, momentum and energies of the bodies on the expression graph."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from dataclasses import replace
 from dynid.robot import BASE
 from dynid.symbolic.frames import Chain
 from dynid.symbolic.graph import Graph, Value
-from dynid.symbolic.motion import FORCES, NUMBERS, BodyState, FramePose, summed, torques, unit_forces, unit_moments
+from dynid.symbolic.motion import FORCES, NUMBERS, BodyState, FramePose, torques, unit_forces, unit_moments, wrenches
 from dynid.symbolic.vectors import Matrix, Vector, add, apply, cross, dot, transposed
 
 
-def composites(
-    graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]
-) -> list[Vector]:
-    """Return the ten inertial parameters of each composite body (with all bodies it carries), in its own frame.
+def composites(graph: Graph, chain: Chain, frames: Sequence[FramePose],
+               bodies: Sequence[Sequence[Value]]) -> list[Vector]:
+    """Return the ten inertial parameters of each body together with all bodies that it carries, in its own frame.
 
-    From frame to frame with h' = R h: S is R S R' + r h'' + h' r' + m r r', h is h' + m r.
+    In the frame of the previous body, with k = R h: S becomes R S R' + r k' + k r' + m r r', and h becomes k + m r.
     """
     whole = [list(body) for body in bodies]
     for i in reversed(range(len(chain.links))):
@@ -61,10 +60,10 @@ def inertia(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Seq
 
 def regressor(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState],
               kept: Sequence[int]) -> Matrix:
-    """Return the torque for one unit of each kept parameter: rows are joints, columns parameters (10 body + number).
+    """Return the joint torques (joints, kept) for unit values of the parameters with indices `kept`, 10 body + number.
 
     The axis of every previous joint is transformed into the body's frame, as rotation (3) and velocity of the body's
-    origin (3). The entries are its products with each parameter's moment and force.
+    origin (3). Each entry is the product of the axis with the moment and the force of a parameter.
     """
     count = len(chain.links)
     matrix = [[graph.zero] * len(kept) for _ in range(count)]
@@ -91,11 +90,11 @@ def regressor(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: S
 
 def coriolis(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Sequence[BodyState], dq: Sequence[Value],
              bodies: Sequence[Sequence[Value]]) -> Matrix:
-    """Return the matrix of Christoffel symbols, C_kj = integral of x_k . d/dt x_j over the mass, with x_j the velocity
-    of a point for unit rate of joint j.
+    """Return the Coriolis matrix (joints, joints) of Christoffel symbols. C_kj is the integral of x_k . d/dt x_j over
+    the mass, where x_j is the velocity of a point for unit velocity of joint j.
 
-    d/dt x_j of a body's points r is A + B r, like accelerations: B = [dz]x + [z]x[w]x with z the axis of joint j and dz
-    = w_j x z. So column j is the torque of such a field.
+    For the points r of a body, d/dt x_j is a field A + B r like an acceleration, with B = [dz]x + [z]x[w]x, the axis z
+    of joint j and dz = w_j x z. Column j is the torque that this field requires.
     """
     count, still = len(chain.links), [graph.zero] * 3
     columns = []
@@ -126,7 +125,7 @@ def coriolis(graph: Graph, chain: Chain, frames: Sequence[FramePose], motion: Se
 
 
 def _field(graph: Graph, z: Vector, dz: Vector, w: Vector, a: Vector) -> BodyState:
-    """Return a field A + B r with B = [dz]x + w z' - (z . w) 1."""
+    """Return the acceleration field A + B r of a body with B = [dz]x + w z' - (z . w) 1; a: its value at the origin."""
     along = dot(z, w)
     u = [[w[r] * z[c] for c in range(3)] for r in range(3)]
     for r in range(3):
@@ -138,80 +137,49 @@ def _field(graph: Graph, z: Vector, dz: Vector, w: Vector, a: Vector) -> BodySta
 
 def kinetic_slope(graph: Graph, chain: Chain, frames: Sequence[FramePose], dq: Sequence[Value],
                   bodies: Sequence[Sequence[Value]]) -> Vector:
-    """Return the derivative of the kinetic energy by the positions, C' dq.
+    """Return the derivative of the kinetic energy by the joint positions, C' dq (joints,).
 
     With linear momentum L and angular momentum N of all bodies that joint j carries, about its frame's origin with
-    velocity v: (w x z) . N - L . (z x v) for a revolute joint, (w x z) . L for a prismatic one.
+    velocity v: (w x z) . N - L . (z x v) for a revolute joint, (w x z) . L for a prismatic joint.
     """
-    count = len(chain.links)
-    rates: list[tuple[Vector, Vector]] = []
-    linear: list[Vector] = []
-    turning: list[Vector] = []
+    zero = graph.zero
+    fields: list[BodyState] = []  # velocities in place of accelerations, so that wrenches are momenta
     for i, link in enumerate(chain.links):
-        w0, v0 = rates[link.parent] if link.parent != BASE else ([graph.zero] * 3, [graph.zero] * 3)
+        w0, v0 = (fields[link.parent].w, fields[link.parent].a) if link.parent != BASE else ([zero] * 3, [zero] * 3)
         down = frames[i].rotation.down
         w, v = down(w0), down(add(v0, cross(w0, frames[i].origin)))
         if link.sliding:
             v = [v[0], v[1], v[2] + dq[i]]
         else:
             w = [w[0], w[1], w[2] + dq[i]]
-        rates.append((w, v))
-        zero = graph.zero
         u = [[zero, -w[2], w[1]], [w[2], zero, -w[0]], [-w[1], w[0], zero]]
-        field = BodyState(w, w, u, v, (zero, zero, zero))
-        linear.append(summed(bodies[i], unit_forces(graph, field)))
-        turning.append(summed(bodies[i], unit_moments(graph, field)))
-    slopes = [graph.zero] * count
-    for i in reversed(range(count)):
-        (w, v), momentum, moment = rates[i], linear[i], turning[i]
-        if chain.links[i].sliding:
-            slopes[i] = w[1] * momentum[0] - w[0] * momentum[1]
-        else:
-            slopes[i] = w[1] * moment[0] - w[0] * moment[1] + (v[1] * momentum[0] - v[0] * momentum[1])
-        parent = chain.links[i].parent
-        if parent != BASE:
-            up = frames[i].rotation.up(momentum)
-            linear[parent] = add(linear[parent], up)
-            turning[parent] = add(turning[parent], add(frames[i].rotation.up(moment), cross(frames[i].origin, up)))
+        fields.append(BodyState(w, w, u, v, (zero, zero, zero)))
+    slopes = []
+    for link, field, L, N in zip(chain.links, fields, *wrenches(graph, chain, frames, fields, bodies), strict=True):
+        w, v = field.w, field.a
+        slopes.append(w[1] * L[0] - w[0] * L[1] if link.sliding else
+                      w[1] * N[0] - w[0] * N[1] + (v[1] * L[0] - v[0] * L[1]))
     return slopes
 
 
 def weight(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]) -> Vector:
-    """Return the gravity torques. With h the first moments of all bodies that a joint carries and a the upward
-    acceleration in its frame: (h x a) . z for a revolute joint and m a . z for a prismatic one."""
-    first, mass = _first_moments(chain, frames, bodies)
+    """Return the gravity torques (joints,): (h x a) . z for a revolute joint and m a . z for a prismatic joint, with
+    first moments h and mass m of all bodies that the joint carries, and the upward acceleration a in its frame."""
     still = [graph.value(-float(x)) for x in chain.gravity]
     up: list[Vector] = []
-    found = []
-    for i, link in enumerate(chain.links):
+    torques = []
+    for i, (link, numbers) in enumerate(zip(chain.links, composites(graph, chain, frames, bodies), strict=True)):
         a = frames[i].rotation.down(still if link.parent == BASE else up[link.parent])
         up.append(a)
-        found.append(mass[i] * a[2] if link.sliding else first[i][0] * a[1] - first[i][1] * a[0])
-    return found
-
-
-def _first_moments(chain: Chain, frames: Sequence[FramePose],
-                   bodies: Sequence[Sequence[Value]]) -> tuple[list[Vector], Vector]:
-    """Return first moments (3) and mass of each body with all bodies it carries, in its own frame."""
-    first, mass = [list(body[6:9]) for body in bodies], [body[9] for body in bodies]
-    for i in reversed(range(len(chain.links))):
-        parent = chain.links[i].parent
-        if parent != BASE:
-            first[parent] = add(first[parent], _moved(frames[i], first[i], mass[i]))
-            mass[parent] = mass[parent] + mass[i]
-    return first, mass
-
-
-def _moved(place: FramePose, first: Vector, mass: Value) -> Vector:
-    """Return first moments, converted to the frame of the previous body."""
-    return [h + mass * r for h, r in zip(place.rotation.up(first), place.origin, strict=True)]
+        torques.append(numbers[9] * a[2] if link.sliding else numbers[6] * a[1] - numbers[7] * a[0])
+    return torques
 
 
 def potential(graph: Graph, chain: Chain, frames: Sequence[FramePose], bodies: Sequence[Sequence[Value]]) -> Value:
     """Return the potential energy of gravity, - g . (sum of first moments), in the inertial frame."""
-    first, mass = _first_moments(chain, frames, bodies)
     total = [graph.zero] * 3
-    for i, link in enumerate(chain.links):
+    for link, place, numbers in zip(chain.links, frames, composites(graph, chain, frames, bodies), strict=True):
         if link.parent == BASE:
-            total = add(total, _moved(frames[i], first[i], mass[i]))
+            first = place.rotation.up(numbers[6:9])
+            total = add(total, [h + numbers[9] * r for h, r in zip(first, place.origin, strict=True)])
     return -dot([graph.value(float(x)) for x in chain.gravity], total)

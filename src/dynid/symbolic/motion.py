@@ -1,5 +1,4 @@
-"""Motion of the bodies on the graph: angular velocities, accelerations, and the wrench per unit of each inertial
-parameter.
+"""Motion of the bodies on the expression graph, and their wrenches for unit values of each inertial parameter.
 
 Newton-Euler recursion with second moments: a point r of a body, in its frame, has the acceleration a + U r with U =
 [dw]x + [w]x[w]x. With first moments h and second moments S, the force is m a + U h and the moment h x a + vee(U S). vee
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from dynid.robot import BASE
 from dynid.symbolic.frames import Chain, Link
 from dynid.symbolic.graph import Graph, Value
-from dynid.symbolic.vectors import Matrix, Rotation, Vector, add, apply, cross, numbers
+from dynid.symbolic.vectors import Matrix, Rotation, Vector, add, apply, cross, numbers, transposed
 
 NUMBERS = 10  # of a body: Sxx Sxy Sxz Syy Syz Szz MX MY MZ M
 FORCES = slice(6, 10)  # parameters that cause a force in addition to a moment
@@ -24,15 +23,15 @@ FORCES = slice(6, 10)  # parameters that cause a force in addition to a moment
 
 @dataclass(frozen=True)
 class FramePose:
-    """A body's frame in the previous one: rotation, and origin (3)."""
+    """Pose of a body's frame in the frame of the previous body: rotation, and origin (3)."""
 
     rotation: Rotation
     origin: Vector
 
 
 def places(graph: Graph, chain: Chain, q: Sequence[Value], separate: Collection[int] = ()) -> list[FramePose]:
-    """Return the frames of all bodies at the positions q. separate: joints whose sine and cosine may be given;
-    offsets are not added to their angles."""
+    """Return the frames of all bodies at joint positions q. separate: joints whose sine and cosine may be replaced
+    later, so that offsets are not added to their angles."""
     return [place_at(graph, link, q[i], separate=i in separate) for i, link in enumerate(chain.links)]
 
 
@@ -44,8 +43,8 @@ def place_at(graph: Graph, link: Link, q: Value, *, separate: bool = False) -> F
     if separate or _quarters(link.offset) is not None:
         return place_turned(graph, link, graph.apply("sin", q), graph.apply("cos", q))
     angle = q + link.offset
-    return FramePose(Rotation(graph, link.rotation, graph.apply("cos", angle), graph.apply("sin", angle)),
-                 numbers(graph, link.origin))
+    turn = Rotation(graph, link.rotation, graph.apply("cos", angle), graph.apply("sin", angle))
+    return FramePose(turn, numbers(graph, link.origin))
 
 
 def place_turned(graph: Graph, link: Link, s: Value, c: Value) -> FramePose:
@@ -65,7 +64,7 @@ def turned_on(s: Value, c: Value, offset: float) -> tuple[Value, Value]:
 
 
 def _quarters(offset: float) -> int | None:
-    """Return the number of right angles in an offset, from 0 to 3; None if it is not a multiple."""
+    """Return the number of right angles in an offset (rad), from 0 to 3; None if it is not a multiple of 90 degrees."""
     quarters = offset / (0.5 * math.pi)
     return round(quarters) % 4 if abs(quarters - round(quarters)) < 1e-12 else None
 
@@ -84,7 +83,7 @@ class BodyState:
 
 def states(graph: Graph, chain: Chain, frames: Sequence[FramePose], dq: Sequence[Value], ddq: Sequence[Value],
            gravity: Sequence[float]) -> list[BodyState]:
-    """Return the motion of all bodies; gravity is an opposite acceleration of the base."""
+    """Return the motion of all bodies. gravity (3,), m/s^2: the base has the opposite acceleration."""
     still = [graph.zero] * 3
     base = BodyState(still, still, [still] * 3, [graph.value(-float(x)) for x in gravity], (graph.zero,) * 3)
     found: list[BodyState] = []
@@ -117,7 +116,7 @@ def _sliding(graph: Graph, place: FramePose, before: BodyState, dq: Value, ddq: 
     w, dw = down(before.w), down(before.dw)
     columns = [down(apply(before.u, place.rotation.up([graph.one if k == c else graph.zero for k in range(3)])))
                for c in range(3)]
-    u = [[columns[c][r] for c in range(3)] for r in range(3)]
+    u = transposed(columns)
     a = down(add(before.a, apply(before.u, place.origin)))
     twice = dq + dq  # 2 w x z dq
     a = [a[0] + w[1] * twice, a[1] - w[0] * twice, a[2] + ddq]
@@ -140,7 +139,7 @@ def unit_forces(graph: Graph, state: BodyState) -> list[Vector]:
 
 
 def summed(values: Sequence[Value], units: Sequence[Sequence[Value]]) -> Vector:
-    """Return the sum (3) of units (numbers, 3) times values (numbers,)."""
+    """Return the sum (3) of vectors `units` (parameters, 3), each times its value in `values` (parameters,)."""
     total = [values[0] * x for x in units[0]]
     for value, unit in zip(values[1:], units[1:], strict=True):
         total = [t + value * x for t, x in zip(total, unit, strict=True)]

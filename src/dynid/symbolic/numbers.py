@@ -1,9 +1,9 @@
-"""Parameters of generated code, and how they follow from the parameters of a model.
+"""Parameters of generated code, and their computation from the parameters of a model.
 
 The torques do not distinguish all parameters. Mass along a revolute joint's axis can be assigned to the previous body,
-so Szz, MZ and M of its body can be zero (`Chain.handed_over`). All second moments of a prismatic joint's body can be
-zero. The remaining parameters are found like base parameters. Where a body's mass can represent a first
-moment of the previous body, both are tried, and the one with fewer operations is used.
+so Szz, MZ and M of the joint's body can be set to zero (`Chain.handed_over`). All second moments of a prismatic joint's
+body can be set to zero. The remaining parameters are determined like base parameters. If the mass of a body can
+represent a first moment of the previous body, both forms are tried, and the form with fewer operations is used.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dynid import dynamics
 from dynid.arrays import Array
 from dynid.dynamics.following import closed_chain, closes, random_postures, tree_motion
 from dynid.errors import ModelError, NotPossibleError
-from dynid.model import Model, Parameter, Parameters, Payload
+from dynid.model import Model, Parameter, Parameters
 from dynid.model.elements import Bodies
-from dynid.model.following import DependentBodies
 from dynid.model.term import Term
 from dynid.model.term_capabilities import History, UnderLoad, capabilities, term_name
 from dynid.regression.base import BaseParameters, random_factor, reduce_columns
 from dynid.robot import Robot
+from dynid.robot import inertia as ten
 from dynid.symbolic.closed_form_loops import ExplicitLoops, explicit_loops
 from dynid.symbolic.closures import LoopMotion, loop_motion, own_joints
 from dynid.symbolic.frames import Chain, chain
@@ -35,7 +35,6 @@ Following = Literal["auto", "given", "solved"]
 _RATE_SCALING_POWER = 4
 _CHECKED_POSTURES = 24  # closed postures in which closed-form solutions of the loops are checked
 NAMES = ("Sxx", "Sxy", "Sxz", "Syy", "Syz", "Szz", "MX", "MY", "MZ", "M")
-_INERTIA_UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
 _MOST_JOINTS = 60  # the length of the code grows with the square of the number of joints
 _MOST_TRIED = 12  # joints: each try costs a whole recursion, which for larger robots takes seconds
 
@@ -45,12 +44,14 @@ class ModelLayout:
     """A model for code generation.
 
     Attributes:
-        tree: the robot with every joint, including mimic joints.
-        coupling, offset: (tree joints, joints) and (tree joints,), positions of its joints from the robot's own. For a
-            closed chain `coupling` has further columns for the dependent joints.
-        numbers: names of all numbers, ten for each body of the tree, then those of the other terms.
-        matrix: (numbers, parameters), from the model's parameters.
-        terms: the other terms, each with the indices of its parameters among the numbers.
+        model: the model.
+        tree: the robot with every joint, including dependent joints.
+        chain: bodies of the tree with the frames of the generated code.
+        coupling: matrix (tree joints, joints) from velocities of the robot's joints to those of all joints of the tree.
+            For a closed chain it has further columns for the dependent joints.
+        numbers: parameters of the generated code: ten for each body of the tree, then those of the other terms.
+        matrix: matrix (numbers, parameters) that converts the model's parameters to `numbers`.
+        terms: the terms without bodies, each with the indices of its parameters among the numbers.
         solved: whether the dependent joints of loops are computed in closed form and are not an input.
     """
 
@@ -58,7 +59,6 @@ class ModelLayout:
     tree: Robot
     chain: Chain
     coupling: Array
-    offset: Array
     numbers: Parameters
     matrix: Array
     terms: tuple[tuple[Term, tuple[int, ...]], ...]
@@ -96,12 +96,12 @@ class ModelLayout:
 
     @cached_property
     def _stepping(self) -> tuple[History | None, ...]:
-        """For each term, the term itself if its memory is updated from sample to sample, else None."""
+        """For each term, its methods for memory if the memory is updated from sample to sample, otherwise None."""
         return tuple(own.history if (own := capabilities(term)).step is not None else None for term, _ in self.terms)
 
     @cached_property
     def memory_slices(self) -> tuple[slice, ...]:
-        """Slice of each term's memory within the memory of all terms in `terms`."""
+        """For each of `terms`, the slice of its memory in the memory of all terms."""
         counts = [0 if own is None else own.channels(self.model.robot) for own in self._stepping]
         return tuple(slice(sum(counts[:k]), sum(counts[:k + 1])) for k in range(len(counts)))
 
@@ -134,9 +134,9 @@ class ModelLayout:
         return self.numbers
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return torques (samples, dof, numbers) for unit values of each parameter in `numbers`. For a closed chain,
-        samples near singular postures have large and inaccurate rates. They are scaled down, which does not change
-        linear dependence."""
+        """Return the torques (samples, dof, numbers) for unit values of each parameter in `numbers`. In a closed chain,
+        samples near singular postures have large and inaccurate rates. Such samples are scaled down, which does not
+        change the linear dependence of the columns."""
         columns = np.zeros((len(q), self.dof, len(self.numbers)))
         back = np.linalg.inv(self.chain.second_moments())
         if self.robot.followers is None:
@@ -156,8 +156,8 @@ class ModelLayout:
         return columns if self.robot.followers is None else columns / scale[:, None, None] ** _RATE_SCALING_POWER
 
     def link_numbers(self, term: UnderLoad, base: BaseParameters) -> Array:
-        """Return the inertial parameters of the tree's bodies (10 bodies,) that a load-dependent term uses, zero
-        where those of `base` can represent them."""
+        """Return the inertial parameters (10 bodies,) of the tree with which a load-dependent term computes torques.
+        Parameters that those of `base` can represent are zero."""
         count = 10 * self.bodies
         inertias = _on_tree(self.model.robot, np.asarray(term.link_numbers(self.model.robot)).reshape(-1, 1))
         first = [int(place) for place in base.independent if place < count]
@@ -169,20 +169,21 @@ class ModelLayout:
 
 
 def layout(model: Model, following: Following = "auto") -> ModelLayout:
-    """Return the frames and numbers of a model. following: dependent joints are "given", "solved" or "auto"."""
+    """Return the frames and parameters of a model for code generation.
+
+    following: whether positions of dependent joints are an input ("given") or computed in closed form ("solved");
+    "auto" uses the closed form if there is one.
+    """
     robot = model.robot
     if robot.dof > _MOST_JOINTS:
         raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} moving joints, and code is generated for up to "
-                               f"{_MOST_JOINTS}", "lock those that the controller does not move")
+                               f"{_MOST_JOINTS}", "lock the joints that the controller does not move")
     of_the_log(model)
-    followers = robot.followers
-    tree = robot if followers is None else followers.tree
-    coupling, offset = ((np.eye(robot.dof), np.zeros(robot.dof)) if followers is None
-                        else (followers.coupling, followers.offset))
+    tree, coupling = robot.tree, np.eye(robot.dof) if robot.followers is None else robot.followers.coupling
     frames = chain(tree)
     moments = frames.second_moments()
     names = [Parameter(f"{name}{i + 1}", unit, i, tree.bodies[i].name) for i in range(tree.dof)
-             for name, unit in zip(NAMES, _INERTIA_UNITS, strict=True)]
+             for name, unit in zip(NAMES, ten.UNITS, strict=True)]
     rows = [np.zeros((10 * tree.dof, len(model.parameters)))]
     others: list[tuple[Term, tuple[int, ...]]] = []
     for term, columns in model.parts:
@@ -196,7 +197,7 @@ def layout(model: Model, following: Following = "auto") -> ModelLayout:
         unit[np.arange(len(columns)), columns] = 1.0
         rows.append(unit)
         others.append((term, tuple(range(start, start + len(columns)))))
-    plan = ModelLayout(model, tree, frames, coupling, offset, Parameters(tuple(names)), np.vstack(rows), tuple(others))
+    plan = ModelLayout(model, tree, frames, coupling, Parameters(tuple(names)), np.vstack(rows), tuple(others))
     return _closed(plan, following) if plan.follow else plan
 
 
@@ -218,78 +219,62 @@ def _closed(plan: ModelLayout, following: Following) -> ModelLayout:
 def _as_bodies(term: Term, model: Model) -> Array | None:
     """Return the matrix (10 bodies of the tree, parameters of the term) from a term's parameters to inertial
     parameters, None for a term without bodies."""
-    robot, count = model.robot, len(term.parameters(model.robot))
-    following = robot.followers
-    if isinstance(term, DependentBodies):
-        assert following is not None
-        whole = np.zeros((10 * following.tree.dof, count))
-        for k, body in enumerate(b for b in following.bodies if not following.tree.bodies[b].virtual):
-            whole[10 * body:10 * body + 10, 10 * k:10 * k + 10] = np.eye(10)
-        return whole
-    if isinstance(term, Payload) and following is not None:
-        place = 10 * following.place(term.body(robot))
-        whole = np.zeros((10 * following.tree.dof, count))
-        whole[place:place + 10] = term.to_body(robot)
-        return whole
-    elements = capabilities(term).elements
+    robot, elements = model.robot, capabilities(term).elements
     if elements is None:
         return None
     columns = []
-    for k in range(count):
-        unit = np.zeros(count)
-        unit[k] = 1.0
+    for unit in np.eye(len(term.parameters(robot))):
         pieces = list(elements(robot, unit))
         if not pieces or not all(isinstance(piece, Bodies) for piece in pieces):
             return None
         columns.append(sum(np.asarray(piece.numbers).ravel() for piece in pieces if isinstance(piece, Bodies)))
-    if not columns:
-        return None
-    return _on_tree(robot, np.array(columns).T)
+    return _on_tree(robot, np.array(columns).T) if columns else None
 
 
 def _on_tree(robot: Robot, own: Array) -> Array:
-    """Return rows (10 bodies of the tree, columns) from rows of a robot's bodies (10 bodies, columns), which may
-    include dependent bodies at the end."""
-    following = robot.followers
-    if following is None:
+    """Return rows (10 bodies of the tree, columns) in the order of the tree, from rows of the robot's own bodies (10
+    bodies, columns), which rows of dependent bodies may follow."""
+    if robot.followers is None:
         return own
-    free = [i for i in range(following.tree.dof) if i not in following.bodies]
-    whole = np.zeros((10 * following.tree.dof, own.shape[1]))
-    for new, old in enumerate([*free, *following.bodies][:len(own) // 10]):
-        whole[10 * old:10 * old + 10] = own[10 * new:10 * new + 10]
-    return whole
+    rows = np.zeros((robot.tree.dof, 10, own.shape[1]))
+    count = len(own) // 10
+    rows[[robot.followers.place(body) for body in range(count)]] = own.reshape(count, 10, -1)
+    return rows.reshape(-1, own.shape[1])
 
 
 def of_the_log(model: Model) -> tuple[Term, ...]:
-    """Return the terms that describe a log and not the machine: they need its times, and are omitted. A term that
-    needs more than the previous sample is refused."""
+    """Return the terms that describe a log and not the robot. They need the times of the log and are not generated. An
+    error is raised for a term that needs more than the previous sample."""
     found, some = [], np.ones((1, model.dof))
     for term in model.terms:
         own = capabilities(term)
         if own.history is not None and own.step is None:
             if any(True for _ in term.entries(model.robot, some, some, some)):
                 raise ModelError(f"term '{term_name(term)}' has a memory but no method that updates it from sample to "
-                                 "sample, so it cannot be written as code", "give it a method `step`, or remove it",
+                                 "sample, so it cannot be written as code", "define its method `step`, or remove it",
                                  code="memory-without-step")
             found.append(term)
     return tuple(found)
 
 
 def kept_numbers(plan: ModelLayout, operations: Callable[[BaseParameters], int]) -> BaseParameters:
-    """Return the parameters of the generated code as combinations of all parameters, chosen for few `operations`."""
-    def found(early: Sequence[int]) -> BaseParameters:
+    """Return the parameters of the generated code as combinations of all parameters.
+
+    operations: returns the number of operations of the code for a choice of parameters, which should be small.
+    """
+    def reduced(early: Sequence[int]) -> BaseParameters:
         return _reduced(plan, plan.factor, plan.numbers, early, kept=early)
 
-    best, early = found([]), list[int]()
+    best, early = reduced([]), list[int]()
     fewest = operations(best) if plan.bodies <= _MOST_TRIED else 0
     for i, link in enumerate(plan.chain.links if plan.bodies <= _MOST_TRIED else ()):
         place = 10 * i + 9
         if link.sliding or link.parent < 0 or place in best.independent or not np.any(link.origin[:2]):
             continue
-        other = found([*early, place])
-        cost = operations(other)
+        candidate = reduced([*early, place])
+        cost = operations(candidate)
         if cost < fewest:
-            best, fewest, early = other, cost, [*early, place]
+            best, fewest, early = candidate, cost, [*early, place]
     order = np.argsort(best.independent)
     return replace(best, independent=best.independent[order], matrix=best.matrix[order])
 
@@ -302,11 +287,11 @@ def _handed(plan: ModelLayout, places: Sequence[int]) -> list[int]:
 
 def _reduced(plan: ModelLayout, factor: Array, numbers: Parameters, first: Sequence[int],
              kept: Sequence[int]) -> BaseParameters:
-    """Return the linearly independent numbers among those given, as combinations of them.
+    """Return linearly independent parameters, each as a combination of the given parameters `numbers`.
 
-    Numbers of `first` are preferred, and those of `kept` are not regrouped. Regrouping onto the previous body is exact;
-    only the remaining linear dependence is found numerically, from the columns of `factor`. Virtual bodies have no
-    parameters and receive none.
+    Parameters with indices in `first` are preferred, and those with indices in `kept` are not regrouped. Regrouping
+    onto the previous body is exact. Only the remaining linear dependence is computed numerically, from the columns of
+    the triangular factor `factor`. Virtual bodies have no parameters and receive none.
     """
     handed = np.eye(len(numbers))
     size = 10 * plan.bodies

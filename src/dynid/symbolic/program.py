@@ -26,14 +26,17 @@ WHAT = ("inverse_dynamics", "regressor", "inertia", "coriolis", "gravity", "fric
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Functions of a model, each on its own graph.
+    """Generated functions of a model, each on its own expression graph.
 
     Attributes:
-        mode: "fixed" inserts the parameters' values, "base" takes the numbers p, "full" adds a function `prepare` that
-            computes p from the model's parameters.
-        numbers: p as combinations of the parameters of bodies and terms.
-        values: (parameters,), of the model if given; self-tests use them.
-        provenance: origin in words.
+        name: name of the program.
+        mode: "fixed" inserts the parameters' values, "base" takes the numbers p as an input, "full" adds a function
+            `prepare` that computes p from the model's parameters.
+        functions: the functions.
+        plan: the model for code generation.
+        numbers: the numbers p as combinations of the parameters of bodies and terms.
+        values: values of the model's parameters (parameters,) for self-tests, or None.
+        provenance: origin of the values in words, written into the code.
         online, observer: whether functions that estimate p and external torques are added in C.
     """
 
@@ -70,48 +73,48 @@ class Program:
                          f"{', '.join(f.name for f in self.functions)}")
 
     def numbers_of(self, theta: ArrayLike | Mapping[str, float]) -> Array:
-        """Return the parameters p (numbers,) of generated functions for the model's parameters theta (parameters,)."""
+        """Return the numbers p (numbers,) of the generated functions for the model's parameters theta (parameters,)."""
         return np.asarray(self.matrix @ self.plan.model.parameters.vector(theta))
 
     def __call__(self, name: str, **inputs: ArrayLike) -> Any:
-        """Return the outputs of a function for one sample (n,) or many (samples, n) of each input: an array, or a
-        tuple of arrays if there are several."""
+        """Return the output of a function, or a tuple of several outputs, for one sample (n,) or many samples (samples,
+        n) of each input."""
         from dynid.symbolic.languages.python import compiled
         function = self.function(name)
-        wanted = [one for one, _ in function.inputs]
+        wanted = [signal for signal, _ in function.inputs]
         if sorted(inputs) != sorted(wanted):
             raise ModelError(f"{name} takes {', '.join(wanted)}; got {', '.join(inputs) or 'nothing'}")
         arrays = []
-        for one, size in function.inputs:
-            array = np.asarray(inputs[one], dtype=float)
+        for signal, size in function.inputs:
+            array = np.asarray(inputs[signal], dtype=float)
             if array.ndim not in (1, 2) or array.shape[-1] != size:
-                raise ModelError(f"{one} of {name} must be ({size},) or (samples, {size}), got shape {array.shape}")
+                raise ModelError(f"{signal} of {name} must be ({size},) or (samples, {size}), got shape {array.shape}")
             arrays.append(array)
-        found = compiled(self)[name](*arrays)
-        return found[0] if len(found) == 1 else found
+        outputs = compiled(self)[name](*arrays)
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def c(self, real: Literal["double", "float"] = "double", batch: int = 1) -> str:
-        """One C99 header with all functions, for one sample per call or for 4 or 8 at a time."""
+        """Return the text of a C99 header with all functions, for 1, 4 or 8 samples per call (`batch`)."""
         from dynid.symbolic.languages.c import header
         return header(self, real, batch)
 
     def cuda(self, real: Literal["double", "float"] = "double") -> str:
-        """One CUDA header: device functions, kernels over many states, rollouts, and functions that launch them."""
+        """Return the text of a CUDA header: device functions, kernels over states, rollouts, and host functions."""
         from dynid.symbolic.languages.cuda import header
         return header(self._without_online("CUDA"), real)
 
     def cuda_loader(self, real: Literal["double", "float"] = "double") -> str:
-        """A Python module that compiles the CUDA header in the same folder and calls it through CuPy."""
+        """Return the text of a Python module that compiles the CUDA header in its folder and calls it through CuPy."""
         from dynid.symbolic.languages.cuda_loader import loader
         return loader(self._without_online("CUDA"), real)
 
     def jax(self) -> str:
-        """A Python module with JAX, for joint-major arrays."""
+        """Return the text of a Python module with JAX, for joint-major arrays."""
         from dynid.symbolic.languages.array_modules import module
         return module(self._without_online("JAX"), "jax")
 
     def torch(self) -> str:
-        """A Python module with PyTorch, for joint-major arrays."""
+        """Return the text of a Python module with PyTorch, for joint-major arrays."""
         from dynid.symbolic.languages.array_modules import module
         return module(self._without_online("PyTorch"), "torch")
 
@@ -121,7 +124,7 @@ class Program:
         return module(self._without_online("Rust"), real)
 
     def python(self, plain: bool = False) -> str:
-        """A Python module: with NumPy for one or many samples, or plain, with only `math`."""
+        """Return the text of a Python module: with NumPy for one or many samples, or plain, with only `math`."""
         from dynid.symbolic.languages.python import module
         return module(self._without_online("Python"), plain)
 
@@ -131,7 +134,7 @@ class Program:
         return module(self._without_online("Julia"))
 
     def latex(self) -> str:
-        """The equations for LaTeX: in full for up to three joints, with intermediate variables beyond."""
+        """Return the equations as LaTeX, in full for up to three joints, otherwise with intermediate variables."""
         from dynid.symbolic.languages.latex import equations
         return equations(self._without_online("LaTeX"))
 
@@ -139,16 +142,16 @@ class Program:
         if self.online or self.observer:
             what, instead = (ONLINE, "dynid.Online") if self.online else (OBSERVER, "dynid.ExternalWrench")
             raise ModelError(f"the functions of '{what}' are written in C, not in {language}",
-                             f"leave them out, or use {instead}", code="only-in-c")
+                             f"leave out '{what}', or use {instead}", code="only-in-c")
         return self
 
     def casadi(self) -> dict[str, Any]:
-        """CasADi functions by name; needs the package `casadi`."""
+        """Return CasADi functions by name; needs the package `casadi`."""
         from dynid.symbolic.languages.replay import casadi_functions
         return casadi_functions(self)
 
     def sympy(self) -> dict[str, Any]:
-        """SymPy matrices by function and output; needs the package `sympy`."""
+        """Return SymPy matrices by function and output; needs the package `sympy`."""
         from dynid.symbolic.languages.replay import sympy_matrices
         return sympy_matrices(self)
 
@@ -164,8 +167,8 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
             "observer" those that estimate external torques from the momentum.
         parameters: "fixed" inserts `values` as constants, "base" takes the identifiable numbers p as inputs, "full"
             adds a function `prepare` that computes p from all parameters.
-        values: values of all parameters, by name or in order. Default: the robot's own. Load-dependent friction takes
-            the torques of the bodies from them.
+        values: values of all parameters, by name or in order. Default: those of the robot. They also determine the
+            torques of the bodies for load-dependent friction.
         frame: frame of kinematics and Jacobian.
         name: name of the program. Default: the name of the robot.
         following: how dependent joints are computed: "given" as an input q_follow, "solved" in closed form, or "auto"
@@ -209,14 +212,15 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
 
 
 def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
-    """Raise if functions cannot be generated with these settings."""
+    """Raise an error if the functions named in `what` cannot be generated with the given settings."""
     known = [*RECIPES, *OF_FRAME, ONLINE, OBSERVER]
     for one in what:
         if one not in known:
             raise ModelError(f"there is no function '{one}' to generate; there are {', '.join(known)}",
                              code="unknown-function")
         if one in OF_FRAME and not frame:
-            raise ModelError(f"'{one}' needs a frame of the robot; give its name", code="no-frame")
+            raise ModelError(f"'{one}' needs a frame of the robot; name it with --frame, or frame=... in Python",
+                             code="no-frame")
         if one in OF_BODIES and parameters == "base":
             raise ModelError(f"'{one}' depends on body parameters that are not base parameters",
                              "generate with parameters 'fixed' or 'full' (--parameters)", code="not-base-parameters")

@@ -1,28 +1,29 @@
-"""Sums and products rewritten so that common pairs are computed once.
+"""Regrouping of sums and products, so that pairs of terms that occur several times are computed once.
 
-(a + b) + c and (a + d) + b share a + b, which a comparison of nodes does not find. All sums are flattened, the most
-frequent pair becomes a value of its own, and so on until no pair occurs twice; then the same for products.
+(a + b) + c and (a + d) + b share a + b, which a comparison of nodes does not find. All sums are flattened, and the most
+frequent pair of terms becomes a value of its own. This is repeated until no pair occurs twice, and then done for
+products.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dynid.symbolic.graph import Graph, Value
+from dynid.symbolic.graph import Graph, Value, signed
 
 Term = tuple[int, bool]  # a node, and whether it is taken negative
 Pair = tuple[int, int, bool]  # two nodes in order, and whether their signs differ
 
 
 def regrouped(graph: Graph, outputs: Sequence[Value]) -> tuple[Graph, list[Value]]:
-    """Return the outputs on a new graph that needs at most as many operations as the given one."""
+    """Return the outputs on a new graph, which needs at most as many operations as the given graph."""
     for kind in ("add", "multiply"):
         graph, outputs = _written_anew(graph, outputs, _flat(graph, outputs, kind), kind)
     return graph, list(outputs)
 
 
 def _flat(graph: Graph, outputs: Sequence[Value], kind: str) -> dict[int, list[Term]]:
-    """Return the terms of every sum (or product) that is not only a part of another one."""
+    """Return the terms of every sum (or product) that is not merely a part of one other sum (or product)."""
     uses = graph.uses(outputs)
     live = [place for place in graph.live(outputs) if graph.nodes[place].kind == kind]
     inner = {k for place in live for k in graph.nodes[place].of if graph.nodes[k].kind == kind and uses[k] == 1}
@@ -38,12 +39,12 @@ def _flat(graph: Graph, outputs: Sequence[Value], kind: str) -> dict[int, list[T
                     waiting += [(node.of[1], negative != node.subtract), (node.of[0], negative)]
                 else:
                     found.append((at, negative))
-            flat[place] = _without_pairs_of_nothing(found) if kind == "add" else found
+            flat[place] = _without_cancelling(found) if kind == "add" else found
     return _shared(flat, len(graph.nodes))
 
 
-def _without_pairs_of_nothing(terms: list[Term]) -> list[Term]:
-    """Return the terms of a sum without those that cancel."""
+def _without_cancelling(terms: list[Term]) -> list[Term]:
+    """Return the terms of a sum without pairs of terms that cancel."""
     left = list(terms)
     for term in terms:
         if term in left and (term[0], not term[1]) in left:
@@ -53,19 +54,18 @@ def _without_pairs_of_nothing(terms: list[Term]) -> list[Term]:
 
 
 def _shared(flat: dict[int, list[Term]], fresh: int) -> dict[int, list[Term]]:
-    """Return the sums with common pairs as sums of their own, numbered from `fresh`."""
-    held: dict[Pair, set[int]] = {}
+    """Return the sums with common pairs of terms as sums of their own, numbered from `fresh`."""
+    held: dict[Pair, set[int]] = {}  # for each pair of terms, the sums that contain it
 
-    def note(place: int, there: bool) -> None:
+    def note(place: int, is_present: bool) -> None:
         terms = flat[place]
         for i, second in enumerate(terms):
             for first in terms[:i]:
                 pair = _pair(first, second)
-                if pair is not None:
-                    if there:
-                        held.setdefault(pair, set()).add(place)
-                    else:
-                        held.get(pair, set()).discard(place)
+                if pair is not None and is_present:
+                    held.setdefault(pair, set()).add(place)
+                elif pair is not None:
+                    held.get(pair, set()).discard(place)
 
     for place in list(flat):
         note(place, True)
@@ -97,6 +97,7 @@ def _pair(a: Term, b: Term) -> Pair | None:
 
 def _written_anew(graph: Graph, outputs: Sequence[Value], flat: dict[int, list[Term]],
                   kind: str) -> tuple[Graph, list[Value]]:
+    """Return a new graph with the outputs, in which sums (or products) have the terms in `flat`."""
     new = Graph()
     made: dict[int, Value] = {}
 
@@ -118,4 +119,4 @@ def _written_anew(graph: Graph, outputs: Sequence[Value], flat: dict[int, list[T
         if place in made:
             waiting.pop()
         waiting += missing if place not in made else []
-    return new, [-made[value.node] if value.negative else made[value.node] for value in outputs]
+    return new, signed(outputs, made)

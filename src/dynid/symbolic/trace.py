@@ -1,8 +1,8 @@
-"""Terms on the graph: the entries that a term computes with NumPy are recorded.
+"""Recording of the terms of a model on an expression graph.
 
-A term is defined by its `entries`, a function of arrays. Called with arrays of graph values, the same lines record the
-term: arithmetic, the functions below, `np.where`, slices and products with matrices. So a user's own term can be
-generated as code without further work.
+A term is defined by its `entries`, a function of NumPy arrays. Here the function is called with arrays of graph values,
+which record arithmetic, the functions below, `np.where`, slices and products with matrices. A user's own term can
+therefore be generated as code without further work.
 """
 
 from __future__ import annotations
@@ -103,16 +103,18 @@ def evaluated(graph: Graph, outputs: Sequence[Value], inputs: Mapping[str, Array
 
 def traced_entries(graph: Graph, term: Term, robot: Robot, signals: Sequence[Sequence[Value]],
                    torques: Sequence[Value], memory: Sequence[Value]) -> Iterator[tuple[int, int, Value]]:
-    """Return (joint, parameter, value) for each entry of a term's columns, both counted from 0.
+    """Yield (joint, parameter, value) for each entry of a term's columns, joint and parameter counted from 0.
 
     Args:
-        signals: q, dq, ddq.
-        torques: of the bodies, for a load-dependent term.
-        memory: the term's own, if it has one.
+        graph: graph on which the term is recorded.
+        term, robot: the term, and its robot.
+        signals: values of q, dq and ddq (dof,).
+        torques: values of the torques of the bodies (dof,), for a load-dependent term.
+        memory: values of the term's memory (channels,), if it has one.
     """
     q, dq, ddq = (_sample(graph, signal) for signal in signals)
     own = capabilities(term)
-    with _written(term):
+    with _named_errors(term):
         if own.load is not None:
             entries = own.load.under_load(robot, _sample(graph, torques), dq)
         elif own.step is not None and own.history is not None:
@@ -125,9 +127,10 @@ def traced_entries(graph: Graph, term: Term, robot: Robot, signals: Sequence[Seq
 
 def traced_step(graph: Graph, term: Term, step: Step, robot: Robot, before: Sequence[Sequence[Value]],
                 now: Sequence[Sequence[Value]]) -> list[Value]:
-    """Return a term's memory at a sample. before: q, dq and memory at the previous sample. now: q, dq at this one."""
+    """Return the memory of a term at a sample, as graph values. before: q, dq and memory at the previous sample. now: q
+    and dq at this sample."""
     old, new = ([_sample(graph, signal) for signal in signals] for signals in (before, now))
-    with _written(term):
+    with _named_errors(term):
         return [_single(graph, values) for values in step(robot, (old[0], old[1], old[2]), *new)]
 
 
@@ -136,8 +139,8 @@ def _sample(graph: Graph, signal: Sequence[Value]) -> Any:
 
 
 @contextmanager
-def _written(term: object) -> Iterator[None]:
-    """Add the name of the term to errors while recording."""
+def _named_errors(term: object) -> Iterator[None]:
+    """Add the name of a term to errors that are raised while the term is recorded."""
     try:
         yield
     except (TypeError, ValueError, AttributeError, ModelError) as error:
@@ -149,8 +152,5 @@ def _written(term: object) -> Iterator[None]:
 
 def _single(graph: Graph, values: Traced | ArrayLike) -> Value:
     """Return the graph value of an array with one sample."""
-    if isinstance(values, Traced):
-        found = values.values.reshape(-1)[0]
-        return graph.value(found)
-    numbers: Array = np.asarray(values, dtype=float).reshape(-1)
-    return graph.value(float(numbers[0]))
+    array = values.values if isinstance(values, Traced) else np.asarray(values, dtype=float)
+    return graph.value(array.reshape(-1)[0])

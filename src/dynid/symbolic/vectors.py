@@ -15,6 +15,10 @@ def add(a: Sequence[Value], b: Sequence[Value]) -> Vector:
     return [x + y for x, y in zip(a, b, strict=True)]
 
 
+def subtract(a: Sequence[Value], b: Sequence[Value]) -> Vector:
+    return [x - y for x, y in zip(a, b, strict=True)]
+
+
 def cross(a: Sequence[Value], b: Sequence[Value]) -> Vector:
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
@@ -39,8 +43,8 @@ def transposed(matrix: Sequence[Sequence[Value]]) -> Matrix:
 
 
 class Rotation:
-    """Rotation from a body's frame to the previous one: a fixed rotation, then a rotation about z with cosine c and
-    sine s (None for a prismatic joint)."""
+    """Rotation from a body's frame to the frame of the previous body: a fixed rotation, then a rotation about z with
+    cosine c and sine s (None for a prismatic joint)."""
 
     def __init__(self, graph: Graph, fixed: Array, c: Value | None, s: Value | None) -> None:
         self._fixed = [numbers(graph, row) for row in fixed]

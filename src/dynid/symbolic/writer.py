@@ -1,4 +1,4 @@
-"""A model's motion, bodies and terms on a graph, for the construction of functions."""
+"""Motion, bodies and terms of a model on an expression graph, from which functions are built."""
 
 from __future__ import annotations
 
@@ -19,12 +19,19 @@ from dynid.symbolic.vectors import Matrix, Vector, add, apply, dot, numbers, tra
 
 @dataclass(frozen=True)
 class Writer:
-    """A graph with the model's layout, joint symbols and parameters, for the construction of functions."""
+    """An expression graph with the joint signals, parameters and bodies of a model.
+
+    Attributes:
+        graph: the expression graph.
+        plan: the model for code generation.
+        base: parameters of the generated function as combinations of those of `plan`.
+        p: values of these parameters on the graph.
+    """
 
     graph: Graph
     plan: ModelLayout
     base: BaseParameters
-    p: tuple[Value, ...]  # values of the base parameters
+    p: tuple[Value, ...]
 
     @cached_property
     def q(self) -> Vector:
@@ -65,12 +72,12 @@ class Writer:
                              own_joints(followers))
 
     def of_loops(self, wanted: Sequence[Value], dq: Sequence[Value] = ()) -> Vector:
-        """Return the motion of the dependent joints of closed loops, as values of this graph."""
+        """Return values of the graph of the loops' motion as values of this graph; dq: joint velocities, if needed."""
         given = {"q": self.q, "q_follow": self.q_follow, "dq": dq}
         return self.graph.taken_over(self.plan.loops.graph, wanted, given)
 
     def of_tree(self, follow: Matrix) -> Matrix:
-        """Return (joints of the tree, k): the contribution of k motions of the dependent joints (follow, k)."""
+        """Return the motion of all joints of the tree (joints, k) for k motions of the dependent joints (follow, k)."""
         moving = self.plan.coupling[:, self.plan.dof:]
         return [apply(transposed(follow), numbers(self.graph, row)) for row in moving]
 
@@ -85,9 +92,7 @@ class Writer:
 
     @cached_property
     def rate_slopes(self) -> Matrix:
-        """Derivative dG/dt (joints of the tree, dof) by time."""
-        if not self.plan.follow:
-            return [[self.graph.zero] * self.plan.dof for _ in self.plan.coupling]
+        """Time derivative dG/dt (joints of the tree, dof) of `rates`, for a robot with closed loops."""
         return self.of_tree([self.of_loops(row, self.dq) for row in self.plan.loops.rate_slopes])
 
     def tree(self, signal: Sequence[Value]) -> Vector:
@@ -111,7 +116,7 @@ class Writer:
                              gravity)
 
     def between_joints(self, tree: Matrix) -> Matrix:
-        """Return G' A G: a matrix A of all joints of the tree, for the independent joints."""
+        """Return the matrix G' A G of the independent joints from a matrix A of all joints of the tree."""
         columns = transposed(self.rates)
         half = [[dot(row, column) for column in transposed(tree)] for row in columns]
         return [[dot(row, column) for column in columns] for row in half]
@@ -122,19 +127,19 @@ class Writer:
         return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.bodies))
 
     def weight(self) -> Vector:
-        """Return the gravity torques, by first moments of composite bodies or by the recursion of torques, which is
-        shorter for parallel axes."""
+        """Return the gravity torques (dof,), by first moments of composite bodies or by the recursion of torques,
+        whichever needs fewer operations."""
         candidates = (self.joints(matrices.weight(self.graph, self.plan.chain, self.frames, self.bodies)),
-                self.rigid(self.still, self.still, weight=True))
+                      self.rigid(self.still, self.still, weight=True))
         return min(candidates, key=lambda torques: self.graph.operations(torques).total)
 
     @cached_property
     def memory(self) -> Vector:
-        """Inputs of the generated function: states of terms with memory."""
+        """Memory of all terms with memory, an input of the generated function."""
         return self.graph.symbols("memory", self.plan.remembers)
 
     def loads(self, term: Term, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:
-        """Return the torques of the bodies for a load-dependent term; none for other terms."""
+        """Return the torques of the bodies (dof,) for a load-dependent term; an empty list for other terms."""
         load = capabilities(term).load
         if load is None:
             return []
@@ -142,7 +147,7 @@ class Writer:
         return self.joints(motion.torques(self.graph, self.plan.chain, self.frames, states, self.loading_bodies(load)))
 
     def loading_bodies(self, term: UnderLoad) -> list[Vector]:
-        """Ten inertial parameters of each body of the tree that a load-dependent term uses."""
+        """Return ten inertial parameters of each body, with which a load-dependent term computes torques."""
         inertias = numbers(self.graph, self.plan.link_numbers(term, self.base))
         for place, value in zip(self.base.independent, self.p, strict=True):
             if place < len(inertias) and _equal(inertias[place].number, value.number):
@@ -151,8 +156,8 @@ class Writer:
 
     def columns(self, dq: Sequence[Value], ddq: Sequence[Value], *,
                 loaded: bool = True) -> dict[tuple[int, int], Value]:
-        """Return {(joint, column of the base): torque per unit} of the terms without bodies; loaded: include
-        load-dependent terms."""
+        """Return the torques of the terms without bodies for unit parameters, by (joint, index of the parameter in p).
+        loaded: whether to include load-dependent terms."""
         column = {int(place): k for k, place in enumerate(self.base.independent)}
         found: dict[tuple[int, int], Value] = {}
         for (term, places), own in zip(self.plan.terms, self.plan.memory_slices, strict=True):
@@ -166,7 +171,7 @@ class Writer:
         return found
 
     def others(self, dq: Sequence[Value], ddq: Sequence[Value], *, loaded: bool = True) -> Vector:
-        """Return the torques of the terms without bodies; loaded: include load-dependent terms."""
+        """Return the torques (dof,) of the terms without bodies; loaded: whether to include load-dependent terms."""
         total = list(self.still)
         for (joint, column), value in self.columns(dq, ddq, loaded=loaded).items():
             total[joint] = total[joint] + self.p[column] * value
@@ -183,8 +188,8 @@ class Writer:
         return matrix
 
     def accelerated(self, ddq: Sequence[Value]) -> Vector:
-        """Return the part of the torques of terms without bodies that depends on accelerations; velocities have no
-        influence on it, and load-dependent friction is not an inertia and is excluded."""
+        """Return the torques (dof,) of terms without bodies that accelerations ddq cause, such as those of rotors.
+        Load-dependent friction is excluded, because it is not an inertia."""
         total, without = list(self.still), self.columns(self.still, self.still, loaded=False)
         for (joint, column), value in self.columns(self.still, ddq, loaded=False).items():
             total[joint] = total[joint] + self.p[column] * (value - without.get((joint, column), self.graph.zero))

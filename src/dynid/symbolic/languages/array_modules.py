@@ -217,7 +217,7 @@ def module(program: Program, package: Package) -> str:
 
 
 def parameter_lines(program: Program) -> list[str]:
-    """Return the names of p and of the model's parameters, and the matrix between them, as Python."""
+    """Return the lines of Python with the names of p and of the model's parameters, and a function between both."""
     if program.mode == "fixed":
         return []
     lines = [f"P_NAMES = {list(program.parameter_names)!r}", "",
@@ -231,7 +231,7 @@ def parameter_lines(program: Program) -> list[str]:
 
 
 def stored_lines(program: Program, real: str) -> list[str]:
-    """Return the stored states of every function as Python; p as one set for all states."""
+    """Return the lines of Python with stored inputs and outputs of every function; p is the same for all states."""
     lines = ["", "", "# Name, inputs and outputs of each function, joint-major.", "STORED = ["]
     for function, (inputs, outputs) in zip(program.functions, stored(program, real), strict=True):
         given = [_text(values[0] if one == "p" else values.T)
@@ -295,8 +295,10 @@ def _rollout(program: Program, package: Package) -> str:
 
 
 def rollout_test(program: Program, real: str, array: str) -> tuple[str, str]:
-    """Return the data of the stored rollout, and the lines of the self-test that repeat it. array: expression that
-    converts a list `values` to an array."""
+    """Return the data of the stored rollout as Python, and the lines of the self-test that repeat the rollout.
+
+    array: Python expression that converts a list `values` to an array.
+    """
     rollout, given = stored_rollout(program, real), program.mode != "fixed"
     values = [*(part.T for part in rollout.start), np.zeros_like(rollout.start[2].T), *rollout.gains]
     values += [] if rollout.p is None else [rollout.p]

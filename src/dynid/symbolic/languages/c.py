@@ -18,6 +18,7 @@ from dynid.symbolic.languages.c_text import (
     c_number,
     function_text,
     number_table,
+    paired_angles,
     parameter_tables,
     scalar_function,
 )
@@ -121,7 +122,7 @@ def _flags(size: int) -> list[str]:
 
 
 def _function(function: Function, name: str, kind: str, real: str, batch: int) -> str:
-    """Return the function of one state, or of `batch` states in vector registers."""
+    """Return a generated function in C, for one state or for `batch` states in vector registers."""
     def output(text: str, is_number: bool) -> str:
         return f"{name}_all({text})" if batch > 1 and is_number else text
 
@@ -139,9 +140,7 @@ def _spelling(name: str, kind: str, real: str, batch: int) -> Spelling:
 
     def angles(of: Sequence[str], first: int) -> tuple[list[str], list[tuple[str, str]]]:
         if batch > 1:
-            pairs = [(f"s{k}", f"c{k}") for k in range(first, first + len(of))]
-            return [f"{kind} {s}, {c}; {name}_sincos({angle}, &{s}, &{c});"
-                    for angle, (s, c) in zip(of, pairs, strict=True)], pairs
+            return paired_angles(name, kind, of, first)
         size = -(-len(of) // lanes(real)) * lanes(real)
         lines = [f"const {real} angle[{size}] = {{{', '.join(of)}}};", f"{real} sine[{size}], cosine[{size}];",
                  f"{name}_sines(angle, sine, cosine, {size});"]
@@ -153,7 +152,7 @@ def _spelling(name: str, kind: str, real: str, batch: int) -> Spelling:
 
 # -- self-test -----------------------------------------------------------------------------------
 def _self_test(program: Program, name: str, kind: str, real: str, batch: int) -> str:
-    """Return a function for the largest error at stored states, relative to the largest entry of each output."""
+    """Return a C function that computes the largest relative error of all outputs at stored states."""
     lines = ["/* Largest error at stored states, relative to the largest value of each result. */",
              f"static inline {real} {name}_self_test(void)", "{", f"  {real} worst = 0;"]
     for function, (inputs, outputs) in zip(program.functions, stored(program, real), strict=True):
@@ -161,14 +160,12 @@ def _self_test(program: Program, name: str, kind: str, real: str, batch: int) ->
         for (one, size), values in zip(function.inputs, inputs, strict=True):
             lines.append(f"    static const {real} {one}_at[{STATE_COUNT}][{size}] = {number_table(values, real)};")
         for output, values in zip(function.outputs, outputs, strict=True):
-            size = int(np.prod(output.shape))
-            lines.append(
-                f"    static const {real} {output.name}_is[{STATE_COUNT}][{size}] = {number_table(values, real)};"
-            )
+            stored_type = f"static const {real} {output.name}_is[{STATE_COUNT}][{len(output.values)}]"
+            lines.append(f"    {stored_type} = {number_table(values, real)};")
         lines += [f"    {real} {output.name}_largest = 0, {output.name}_error = 0;" for output in function.outputs]
         lines.append(f"    for (int i = 0; i < {STATE_COUNT}; ++i) {{")
         lines += [f"      {kind} {one}[{size}];" for one, size in function.inputs]
-        lines += [f"      {kind} {output.name}[{int(np.prod(output.shape))}];" for output in function.outputs]
+        lines += [f"      {kind} {output.name}[{len(output.values)}];" for output in function.outputs]
         spread = f"{name}_all({{0}})" if batch > 1 else "{0}"
         for one, size in function.inputs:
             lines.append(f"      for (int k = 0; k < {size}; ++k) {one}[k] = {spread.format(f'{one}_at[i][k]')};")
@@ -178,7 +175,7 @@ def _self_test(program: Program, name: str, kind: str, real: str, batch: int) ->
         f = "f" if real == "float" else ""
         for output in function.outputs:
             one = output.name
-            lines += [f"      for (int k = 0; k < {int(np.prod(output.shape))}; ++k) {{",
+            lines += [f"      for (int k = 0; k < {len(output.values)}; ++k) {{",
                       f"        {one}_largest = fmax{f}({one}_largest, fabs{f}({one}_is[i][k]));",
                       f"        const {real} error = fabs{f}({one}[k]{lane} - {one}_is[i][k]);",
                       f"        {one}_error = error <= {one}_error ? {one}_error : error;", "      }"]
@@ -191,12 +188,13 @@ def _self_test(program: Program, name: str, kind: str, real: str, batch: int) ->
 
 
 def momentum_observer(functions: Sequence[Function], name: str, real: str, joints: int) -> str:
-    """Return the observer's functions; functions: those of the header, which include momentum and friction."""
+    """Return the C functions of the momentum observer; functions: those of the header, with momentum and friction."""
     momentum, friction = (next(f for f in functions if f.name == one) for one in ("momentum", "friction"))
     sizes = dict([*momentum.inputs, *friction.inputs])
     if "ddq" in sizes:
-        raise ModelError("the momentum observer does not know accelerations, on which friction from load depends",
-                         "leave out 'observer', or the friction that depends on load", code="load-dependent-friction")
+        raise ModelError("the momentum observer has no accelerations as input, but load-dependent friction needs them",
+                         "leave out 'observer', or use a model without load-dependent friction",
+                         code="load-dependent-friction")
     order = [one for one in ("q", "q_follow", "dq", "memory", "p") if one in sizes]
     return _OBSERVER_TEXT.format(name=name, real=real, n=joints, half="0.5f" if real == "float" else "0.5",
                         arguments=", ".join(f"const {real} {one}[{sizes[one]}]" for one in order),
@@ -205,7 +203,7 @@ def momentum_observer(functions: Sequence[Function], name: str, real: str, joint
 
 
 def _types(name: str, real: str, size: int) -> list[str]:
-    """Return vector types of `size` bytes, of numbers and of integers of the same width."""
+    """Return the C declarations of vector types of `size` bytes, of real numbers and of integers of the same width."""
     whole = "long long" if real == "double" else "int"
     return [f"typedef {real} {name}_vector __attribute__((vector_size({size})));",
             f"typedef {whole} {name}_whole __attribute__((vector_size({size})));"]
@@ -217,8 +215,8 @@ def lanes(real: str) -> int:
 
 
 def sines(name: str, real: str) -> str:
-    """Return a function for sines and cosines of an array of angles. It uses vectors if the processor has them, and
-    the standard library otherwise or for large angles."""
+    """Return a C function that computes sines and cosines of an array of angles. It uses vector registers if the
+    processor has them, and the standard library otherwise and for large angles."""
     f, width = "f" if real == "float" else "", lanes(real)
     small = " && ".join(f"fabs{f}(angle[k + {i}]) < {LARGEST[real]}{f}" for i in range(width))
     return "\n".join([
@@ -235,7 +233,7 @@ def sines(name: str, real: str) -> str:
 
 
 def vectors(functions: Sequence[Function], name: str, real: str, batch: int) -> str:
-    """Return types for several samples, with sine and cosine that the compiler keeps in vector registers."""
+    """Return the C vector type of several samples and its functions, which the compiler keeps in vector registers."""
     size = batch * (8 if real == "double" else 4)
     used = {node.kind for function in functions
             for node in (function.graph.nodes[k] for k in function.graph.live(function.values))}
@@ -255,7 +253,7 @@ def vectors(functions: Sequence[Function], name: str, real: str, batch: int) -> 
 
 
 def _sincos(name: str, real: str) -> list[str]:
-    """Return lines for sine, cosine of x = j pi/2 + r, |r| <= pi/4: Taylor series in r, exchanged or negated by j."""
+    """Return the lines of a C function for sine and cosine of x = j pi/2 + r, |r| <= pi/4, by Taylor series in r."""
     bits, parts, sine, cosine, sign = (33, 3, 15, 16, 62) if real == "double" else (12, 3, 9, 10, 30)
     magic = exact(1.5 * 2.0 ** (52 if real == "double" else 23))
     f = "f" if real == "float" else ""
@@ -276,7 +274,7 @@ def _sincos(name: str, real: str) -> list[str]:
 
 
 def _split(bits: int, parts: int) -> list[str]:
-    """Return pi/2 as a sum whose terms, except the last, have few enough bits for an exact product with j."""
+    """Return pi/2 as a sum of terms that, except for the last, have few enough bits for an exact product with j."""
     rest, found = _PI_FRACTION / 2, []
     for _ in range(parts - 1):
         value = float(rest)

@@ -103,7 +103,7 @@ static inline int {name}_online_solve(const {name}_online *known, {real} p[{b}])
 
 
 def online_update(regressor: Function, name: str, real: str, joints: int, count: int) -> str:
-    """Return the functions that estimate `count` numbers p; regressor: the one in the header."""
+    """Return the C functions that estimate `count` numbers p from samples; regressor: the regressor in the header."""
     return _TEXT.format(name=name, real=real, f="f" if real == "float" else "", n=joints, b=count, width=count + 1,
                         size=(count + 1) * (count + 2) // 2 - 1, entries=joints * count, excited=_EXCITED_SHARE[real],
                         arguments=", ".join(f"const {real} {one}[{size}]" for one, size in regressor.inputs),

@@ -22,7 +22,7 @@ _LIBRARY_NAMES = {"abs": "fabs", "max": "fmax", "min": "fmin"}
 
 
 def about_comment(program: Program, name: str, real: str, notes: Sequence[str]) -> str:
-    """Return the comment at the head of a file: robot, joints, units, parameters, and notes of the language."""
+    """Return the comment at the head of a C or CUDA file: robot, joints, units, parameters, and the given notes."""
     model = program.plan.model
     joints = ", ".join(f"{k} {joint}" for k, joint in enumerate(model.joint_names))
     what = {"fixed": "The parameter values are constants in the code.",
@@ -46,7 +46,8 @@ def about_comment(program: Program, name: str, real: str, notes: Sequence[str]) 
 
 
 def parameter_tables(program: Program, name: str, real: str) -> str:
-    """Return the number of joints, and the names of p with their matrix or the function that computes p."""
+    """Return the declarations of the number of joints, of the names of p, and of the matrix or function that computes
+    p from the model's parameters."""
     model, text = program.plan.model, [f"enum {{ {name}_joints = {program.plan.model.dof} }};"]
     if program.mode == "fixed":
         return text[0] + "\n"
@@ -120,8 +121,15 @@ def number_table(values: Array, real: str) -> str:
     return "{\n      " + ",\n      ".join(rows) + "}"
 
 
+def paired_angles(name: str, kind: str, of: Sequence[str], first: int) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return lines that compute sine and cosine of each angle in one call, and the names of both; kind: their type."""
+    pairs = [(f"s{k}", f"c{k}") for k in range(first, first + len(of))]
+    calls = zip(of, pairs, strict=True)
+    return [f"{kind} {s}, {c}; {name}_sincos({angle}, &{s}, &{c});" for angle, (s, c) in calls], pairs
+
+
 def scalar_function(real: str) -> Callable[[str, Sequence[str]], str]:
-    """Return the call of a graph function on numbers in C."""
+    """Return a function that writes the call of a graph function in C, from its name and the texts of its arguments."""
     suffix, zero, one = "f" if real == "float" else "", c_number(0.0, real), c_number(1.0, real)
 
     def text(function: str, of: Sequence[str]) -> str:

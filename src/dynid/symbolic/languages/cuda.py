@@ -1,4 +1,4 @@
-"""CUDA: one header with device functions, kernels over many states, their wrappers, and its self-test.
+"""CUDA: a header with device functions, kernels over many states, host functions that launch them, and a self-test.
 
 Arrays are joint-major: entry k of state i is at [k * count + i], so that neighbouring threads read neighbouring
 numbers. Compiled without CUDA, the same header is C++, and the wrappers loop over the states.
@@ -6,7 +6,7 @@ numbers. Compiled without CUDA, the same header is C++, and the wrappers loop ov
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from dynid.symbolic.languages.c_text import (
     c_number,
     function_text,
     number_table,
+    paired_angles,
     parameter_tables,
     scalar_function,
 )
@@ -182,19 +183,15 @@ def header(program: Program, real: Literal["double", "float"] = "double") -> str
 
 
 def _device(function: Function, name: str, real: str) -> str:
-    """Return the function of one state, as in a C header except for the pairs of sine and cosine."""
+    """Return a generated function as a device function for one state."""
     return function_text(function, Statements(function, _spelling(name, real)),
                          f"{name.upper()}_DEVICE {name}_{function.name}", real)
 
 
 def _spelling(name: str, real: str) -> Spelling:
-    def angles(of: Sequence[str], first: int) -> tuple[list[str], list[tuple[str, str]]]:
-        pairs = [(f"s{k}", f"c{k}") for k in range(first, first + len(of))]
-        return [f"{real} {s}, {c}; {name}_sincos({angle}, &{s}, &{c});"
-                for angle, (s, c) in zip(of, pairs, strict=True)], pairs
-
     return Spelling(lambda value: c_number(value, real), lambda symbol: symbol, scalar_function(real),
-                    lambda left, right: f"const {real} {left} = {right};", angles, always=True)
+                    lambda left, right: f"const {real} {left} = {right};", partial(paired_angles, name, real),
+                    always=True)
 
 
 def kernel_arguments(function: Function, real: str, restrict: str = "") -> list[str]:
@@ -208,7 +205,7 @@ def kernel_arguments(function: Function, real: str, restrict: str = "") -> list[
 
 
 def load(N: str, one: str, size: int) -> str:
-    """Return lines that read an input of state i into an array of the thread."""
+    """Return the line that reads an input of state i into an array of the thread."""
     at = "p_each ? k * count + i : k" if one == "p" else "k * count + i"
     return f"    {N}_UNROLL for (size_t k = 0; k < {size}; ++k) {one}_i[k] = {one}[{at}];"
 
@@ -241,7 +238,7 @@ def _wrapper(function: Function, name: str, real: str) -> str:
 
 
 def self_test(program: Program, name: str, real: str, roll: bool) -> str:
-    """Return the self-test function in CUDA with its helpers. roll: whether there are rollouts to test."""
+    """Return the text of the self-test in CUDA with its helper functions; roll: whether to test rollouts."""
     f = "f" if real == "float" else ""
     lines = [_HELPERS.format(name=name, real=real, f=f).rstrip("\n")]
     for function, (inputs, outputs) in zip(program.functions, stored(program, real), strict=True):
@@ -259,7 +256,10 @@ def self_test(program: Program, name: str, real: str, roll: bool) -> str:
 
 def _block(name: str, real: str, given: list[tuple[str, Array]], results: list[tuple[str, Array]], call: str,
            ends: dict[str, str] | None = None) -> list[str]:
-    """Return a call with stored inputs. results: expected outputs; ends: inputs that contain results after the call."""
+    """Return the lines of a call with stored inputs and of the comparison with its expected results.
+
+    given, results: names and values of inputs and outputs. ends: inputs that contain a result after the call.
+    """
     ends = ends or {}
     lines = ["  {"]
     for one, values in given:

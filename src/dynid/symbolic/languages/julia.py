@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dynid.escape import comment, julia_text
 from dynid.symbolic.functions import Function, split
-from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier
+from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier, prepared_rows
 
 if TYPE_CHECKING:
     from dynid.symbolic.program import Program
 
 
 def module(program: Program) -> str:
-    """Return the text of the module; indices start at one, as in Julia."""
+    """Return the text of the Julia module; indices start at one."""
     name = identifier(program.name)
     title = name[0].upper() + name[1:]
     model = program.plan.model
@@ -26,11 +24,8 @@ def module(program: Program) -> str:
         lines += [f"const P_NAMES = [{', '.join(_text(one) for one in program.parameter_names)}]", "",
                   f"const PARAMETER_NAMES = [{', '.join(_text(one) for one in model.parameters.names)}]", ""]
     if program.mode == "full":
-        lines += ['"The numbers p of the model\'s parameters."', "function prepare(theta)", "    return ["]
-        for row in program.matrix:
-            terms = [f"{exact(row[c])}*theta[{c + 1}]" for c in np.flatnonzero(row)]
-            lines.append(f"        {' + '.join(terms) or '0.0'},")
-        lines += ["    ]", "end", ""]
+        lines += ['"The numbers p of the model\'s parameters."', "function prepare(theta)", "    return [",
+                  *prepared_rows(program.matrix, "{}*theta[{}]", first=1), "    ]", "end", ""]
     for function in program.functions:
         lines += [*_function(function), ""]
     return "\n".join([*lines, "end"]) + "\n"

@@ -1,4 +1,4 @@
-"""Python: a module with NumPy, for one sample or many, or a plain one with only `math`."""
+"""Python: a module with NumPy for one sample or many samples, or a plain module with only `math`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.escape import python_text
 from dynid.symbolic.functions import Function, split
-from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier
+from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier, prepared_rows
 
 if TYPE_CHECKING:
     from dynid.symbolic.program import Program
@@ -32,19 +32,12 @@ def module(program: Program, plain: bool = False) -> str:
         lines += [f"P_NAMES = {list(program.parameter_names)!r}", "",
                   f"PARAMETER_NAMES = {list(model.parameters.names)!r}", ""]
     if program.mode == "full":
-        lines += _prepare(program)
+        lines += ["", "def prepare(theta):", '    """The numbers p of the model\'s parameters."""', "    return [",
+                  *prepared_rows(program.matrix, "{}*theta[{}]"), "    ]", ""]
     for function in program.functions:
         about = python_text(f"{function.about} {function.operations}.")
         lines += ["", *_function(function, plain, about)]
     return "\n".join(lines) + "\n"
-
-
-def _prepare(program: Program) -> list[str]:
-    lines = ["", "def prepare(theta):", '    """The numbers p of the model\'s parameters."""', "    return ["]
-    for row in program.matrix:
-        terms = [f"{exact(row[c])}*theta[{c}]" for c in np.flatnonzero(row)]
-        lines.append(f"        {' + '.join(terms) or '0.0'},")
-    return [*lines, "    ]", ""]
 
 
 def _function(function: Function, plain: bool, about: str) -> list[str]:

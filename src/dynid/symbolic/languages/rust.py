@@ -11,7 +11,7 @@ from dynid.errors import ModelError
 from dynid.escape import comment, rust_string
 from dynid.symbolic.functions import Function, split
 from dynid.symbolic.languages.stored_states import STATE_COUNT, stored
-from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier
+from dynid.symbolic.languages.text import Spelling, Statements, exact, identifier, prepared_rows
 
 if TYPE_CHECKING:
     from dynid.symbolic.program import Program
@@ -55,18 +55,14 @@ def module(program: Program, real: Literal["double", "float"] = "double") -> str
         lines += [f"pub const P_NAMES: [&str; {len(program.numbers)}] = [{names}];", "",
                   "/// The numbers p of the model's parameters.",
                   f"pub fn prepare(theta: &[{kind}; {len(model.parameters)}]) -> [{kind}; {len(program.numbers)}] {{",
-                  "    ["]
-        for row in program.matrix:
-            terms = [f"{exact(row[c])} * theta[{c}]" for c in np.flatnonzero(row)]
-            lines.append(f"        {' + '.join(terms) or '0.0'},")
-        lines += ["    ]", "}"]
+                  "    [", *prepared_rows(program.matrix, "{} * theta[{}]"), "    ]", "}"]
     for function in program.functions:
         lines += ["", *_function(function, kind)]
     return "\n".join([*lines, "", *_self_test(program, real, kind)]) + "\n"
 
 
 def _library(used: Sequence[str], kind: str, real: str) -> list[str]:
-    """Return bindings of functions of the C library, which are stateless."""
+    """Return the lines that bind the used functions of the C library, which keep no state."""
     if not used:
         return []
     suffix = "f" if real == "float" else ""

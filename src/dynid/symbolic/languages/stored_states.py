@@ -18,10 +18,10 @@ _TIME_STEP = 1.0 / 1024.0  # s, a number that float has too
 
 
 def stored(program: Program, real: str) -> list[tuple[list[Array], list[Array]]]:
-    """Return inputs and outputs of each function at a few states, (states, size) each.
+    """Return inputs and outputs of each function at a few states, as arrays (states, size).
 
-    The numbers p are the program's own if it has values. Inputs are representable in `real`, so that only the rounding
-    of the function itself counts.
+    The numbers p are those of the program if it has parameter values. Inputs are representable in the number type
+    `real`, so that only rounding errors of the function itself count.
     """
     from dynid.symbolic.languages.python import compiled
     rng = np.random.default_rng(0)
@@ -53,7 +53,7 @@ def _rounded(values: Array, real: str) -> Array:
 
 
 def has_rollout(program: Program) -> bool:
-    """Whether a rollout can be written, which needs accelerations without positions of dependent joints."""
+    """Return whether a rollout can be written, which needs `forward_dynamics` without dependent joints as an input."""
     names = [function.name for function in program.functions]
     return "forward_dynamics" in names and "q_follow" not in dict(program.function("forward_dynamics").inputs)
 
@@ -63,10 +63,10 @@ class StoredRollout:
     """A rollout of a few states under a PD law, with its results by "euler" and "rk4".
 
     Attributes:
-        start: (3, states, dof): q, dq and the reference q_ref; dq_ref is zero.
-        gains: (3, dof): kp, kd and the largest torque.
-        p: (numbers,), or None where parameters are fixed.
-        time_step: s.
+        start: positions q, velocities dq and reference positions q_ref (3, states, dof); dq_ref is zero.
+        gains: kp, kd and the largest torque (3, dof).
+        p: numbers p (numbers,), or None if parameters are fixed.
+        time_step: time step, s.
         ends: q and dq (2, states, dof) after `ROLLOUT_STEPS` steps, by method.
     """
 

@@ -1,6 +1,7 @@
-"""Statements: a function's graph as lines of text in any language.
+"""Conversion of a function's expression graph to lines of code in any language.
 
-A value that is used once is written in place; one that is used more often, or would make a line too long, gets a name.
+A value that is used once is written in place. A value that is used more often, or would make a line too long, is given
+a name.
 Sines and cosines of the joints come first, so that no value is kept across a call. Independent operations are placed
 next to each other.
 """
@@ -13,6 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.symbolic.functions import Function
 from dynid.symbolic.graph import FUNCTIONS, Graph, Node, Value
@@ -23,10 +27,15 @@ _SUM_PRECEDENCE, _PRODUCT_PRECEDENCE, _ATOM_PRECEDENCE = 1, 2, 3
 
 @dataclass(frozen=True)
 class Spelling:
-    """Syntax of a language for numbers, inputs and functions.
+    """Syntax of a programming language.
 
-    `angles` takes texts of angles and the number of earlier angles. It returns lines that compute all sines and cosines
-    together, and the texts of both for each angle. `always`: whether sines and cosines can only be computed like this.
+    Attributes:
+        number, symbol: text of a number and of an input.
+        function: text of a function call, from the name and the texts of the arguments.
+        statement: text of an assignment, from the name and the expression.
+        angles: takes the texts of angles and the number of earlier angles. It returns lines that compute all sines and
+            cosines together, and the texts of both for each angle. None: sines and cosines are computed one by one.
+        always: whether sines and cosines can only be computed by `angles`.
     """
 
     number: Callable[[float], str]
@@ -82,7 +91,7 @@ class Statements:
         return name
 
     def _pair(self, angles: Sequence[int]) -> None:
-        """Add lines that compute sine and cosine of some angles together, and keep their texts."""
+        """Add lines that compute sine and cosine of the given angles together, and store their texts."""
         assert self._spelling.angles is not None
         lines, pairs = self._spelling.angles([self._texts[k][0] for k in angles], len(self._angles))
         self.lines += lines
@@ -122,7 +131,7 @@ class Statements:
 
 
 def _ordered(graph: Graph, values: Sequence[Value]) -> tuple[list[int], list[int], list[int]]:
-    """Return the nodes that compute angles of sines and cosines, these angles, and the other nodes by depth."""
+    """Return the nodes that compute arguments of sines and cosines, these arguments, and all other nodes by depth."""
     live, nodes, functions, depth = graph.live(values), graph.nodes, set[int](), dict[int, int]()
     angles: list[int] = []
     for place in live:
@@ -137,6 +146,15 @@ def _ordered(graph: Graph, values: Sequence[Value]) -> tuple[list[int], list[int
     first = [place for place in live if nodes[place].kind in ("sin", "cos") and nodes[place].of[0] in angles]
     late = sorted((place for place in live if place not in early.union(first)), key=lambda place: depth[place])
     return sorted(early), angles, [*first, *late]
+
+
+def prepared_rows(matrix: Array, product: str, first: int = 0) -> list[str]:
+    """Return a line of code for each entry of p = matrix theta.
+
+    product: format of a coefficient times an entry of theta; first: index of the first entry of theta.
+    """
+    return ["        " + (" + ".join(product.format(exact(row[c]), c + first) for c in np.flatnonzero(row)) or "0.0")
+            + "," for row in matrix]
 
 
 def exact(number: float) -> str:
@@ -156,8 +174,8 @@ def identifier(name: str) -> str:
     """Return a name that is valid in every language: letters, digits and underscores, not starting with a digit."""
     text = re.sub(r"[^0-9A-Za-z_]+", "_", name).strip("_")
     if not text:
-        raise ModelError(f"'{name}' has no letter or digit that an identifier of generated code could "
-                         "consist of", "give a name")
+        raise ModelError(f"the name '{name}' of the generated code has no letter or digit",
+                         "give another name with --name, or name=... in Python")
     if text[0].isdigit() or text in _RESERVED_WORDS or keyword.iskeyword(text):
         text = f"robot_{text}"
     return text
