@@ -48,11 +48,12 @@ class FeedOptions:
     Attributes:
         cutoff: cut-off of the low-pass filter, Hz; by default from the first ten seconds.
         rate: rate of the grid, Hz; by default from the first ten seconds.
-        gap: longest interpolated interval, s; default five periods or a tenth of the cut-off's.
+        gap: longest interpolated interval, s; default: five sampling periods, or a tenth of the period of the cut-off.
         equations: "torque", or "kernel" for rows without accelerations.
-        kernel_window: s; default gain 1/2 at the cut-off. The other kernel options are those of `Preparation`.
-        step: decimation; default: the largest that the cut-off allows.
-        stuck: exclude joints with a stuck position.
+        kernel_window: length of the kernel, s; by default its gain at the cut-off is 1/2. The other kernel options are
+            those of `Preparation`.
+        step: decimation: one row is kept per `step` samples; default: the largest that the cut-off allows.
+        stuck: whether samples are skipped while the position of a joint is stuck.
     """
 
     cutoff: float | None = None
@@ -93,13 +94,19 @@ class FeedOptions:
 
 
 class Feed:
-    """Conversion of raw samples to rows with their times, which are passed to the callback `take`.
+    """Conversion of raw samples to rows of a regression with their times, which are passed to the callback `take`.
+
+    Args:
+        joints: names of the joints.
+        entries: function that computes the entries of the regressor along a motion, see `RowEntries`.
+        take: function that receives the rows.
+        options: rate, cut-off and other options.
+        slow: speed below which a joint's row is not used, rad/s or m/s; None for 1 % of the top speed so far.
+        top: initial top speeds (dof,), rad/s or m/s.
+        stands: largest share of a row's window in which its joint may be slow, see `CausalRows`.
 
     Attributes:
-        entries: see `RowEntries`.
-        rate, cutoff: Hz, 0 while unknown.
-        top: (dof,), initial top speeds.
-        stands: see `CausalRows`.
+        rate, cutoff: rate of the grid and cut-off of the filter, Hz; 0 while unknown.
     """
 
     def __init__(self, joints: Sequence[str], entries: Entries, take: Take, options: FeedOptions, slow: float | None,
@@ -120,7 +127,7 @@ class Feed:
 
     @property
     def delay(self) -> float:
-        """Delay of the rows, s; nan while the filter is not known."""
+        """Delay of the rows relative to the raw samples, s; nan while the filter is not known."""
         return float("nan") if self._rows is None else self._rows.filter.delay
 
     def push(self, t: Array, q: Array, tau: Array) -> int:
@@ -135,7 +142,7 @@ class Feed:
         return self._go(samples)
 
     def _moves(self) -> bool:
-        """Whether the robot has moved; samples long before its motion are dropped."""
+        """Return whether the robot has moved, and drop samples that are long before its first motion."""
         if self.has_moved or not self._first:
             return self.has_moved
         last = self._first[-1][0]
@@ -155,7 +162,10 @@ class Feed:
         return self.has_moved
 
     def finish(self) -> int:
-        """Process waiting samples at the end of the source, with a filter from the available data."""
+        """Process the waiting samples at the end of the source, and return the number of completed rows.
+
+        The filter is chosen from the available samples, even if they are few.
+        """
         if not self._first or not (self._ready() or self._learn(ended=True)):
             return 0
         samples, self._first = self._first, []
@@ -174,7 +184,7 @@ class Feed:
         return done
 
     def _prepare(self, run: int, t: list[float], q: list[Array], tau: list[Array]) -> int:
-        """Return the rows of the buffered samples of a run, and empty the buffer."""
+        """Convert the buffered samples of a segment to rows, empty the buffer, and return the number of rows."""
         if not t:
             return 0
         if self._rows is None or run != self._run:
@@ -207,7 +217,10 @@ class Feed:
         return bool(self.rate and self.cutoff and self.stamps.gap)
 
     def _learn(self, ended: bool = False) -> bool:
-        """Determine rate, gap and cut-off from the first samples, if there are enough or the source has ended."""
+        """Determine rate, gap and cut-off from the first samples, and return whether this was possible.
+
+        ended: whether the source has ended, so that few samples must suffice.
+        """
         given = self.options.rate is not None and self.options.cutoff is not None
         long = 0.0 if given or ended else _LEARNT_EARLIEST if len(self._first) >= _SAMPLES_FOR_RATE else _LEARNT_AFTER
         if len(self._first) < _MIN_SAMPLES_FOR_RATE or self._first[-1][0] - self._first[0][0] < long:
@@ -233,7 +246,7 @@ class Feed:
         return True
 
     def _cutoff(self, t: Array, q: Array) -> float:
-        """Return the cut-off from the spectrum of the first positions, Hz."""
+        """Return the cut-off (Hz) from the spectrum of the first positions q (m, dof) with time stamps t (m,), s."""
         rows = _longest_run(t, _RUN_GAP / self.rate)
         t, q = t[rows], q[rows]
         at = t[0] + np.arange(int((t[-1] - t[0]) * self.rate)) / self.rate
@@ -248,25 +261,25 @@ class Feed:
 
 
 def _longest_run(t: Array, gap: float) -> slice:
-    """Return the longest interval of stamps t (m,) without a gap above `gap` s."""
+    """Return the rows of the longest interval of time stamps t (m,), s, without a gap above `gap` s."""
     ends = np.concatenate([[0], np.flatnonzero(np.diff(t) > gap) + 1, [len(t)]])
     longest = int(np.argmax(np.diff(ends)))
     return slice(int(ends[longest]), int(ends[longest + 1]))
 
 
 def usable(t: float, q: Array, tau: Array) -> bool:
-    """Return whether a sample, its stamp (s), positions and torques (dof,), consists of plausible numbers."""
+    """Return whether a time stamp t (s), positions q (dof,) and torques tau (dof,) are plausible numbers."""
     return bool(abs(t) <= ABSURD_TIME and (np.abs(q) <= ABSURD["position"]).all()
                 and (np.abs(tau) <= ABSURD["torque"]).all())
 
 
 class Stamps:
-    """Check of raw samples one by one, and storage of the valid ones.
+    """Check of raw samples one by one, and storage of the valid samples.
 
     Attributes:
         gap: longest interpolated interval, s.
-        run: number of the present segment without a gap.
-        t, q, tau: its samples that are not yet processed.
+        run: number of the present segment, that is, of an interval of samples without a gap.
+        t, q, tau: samples of the present segment that are not yet processed.
         last_stamp: time stamp of the last valid sample, s.
     """
 
@@ -330,8 +343,8 @@ class Stamps:
         return bool(self._stuck.any())
 
     def _stopped_dead(self, j: int) -> bool:
-        """Return whether joint j stopped without deceleration: it moved equally far in the last two intervals before
-        the stop. False at the beginning of a segment."""
+        """Return whether joint j stopped without deceleration, that is, moved equally far in the last two intervals
+        before the stop. False at the beginning of a segment."""
         if not self._past:
             return False
         end = float(self._changed[j])
