@@ -36,8 +36,8 @@ from dynid.robot import inertia as ten
 BODY = ("m", "cx", "cy", "cz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 BODY_UNITS = ("kg",) + ("m",) * 3 + ("kg m^2",) * 6
 Interval = tuple[float, float]
-# Interval of a mass, as multiples of the nominal mass, similar to Simionato's tables A.5 and A.6: upper bounds there are
-# 9 to 14 times the true masses (loose), or 1.4 to 2.5 times (normal).
+# Interval of a mass, as multiples of the nominal mass, similar to Simionato's tables A.5 and A.6: upper bounds are 9 to
+# 14 times the true masses (loose), or 1.4 to 2.5 times (normal).
 _MASS_FACTORS: dict[Width, Interval] = {"loose": (0.0, 10.0), "normal": (0.0, 2.5), "tight": (0.7, 1.3)}
 _LOOSE_BOX_SCALE = 3.0  # size of loose bounds of a centre of mass, as a multiple of the link's box
 TIGHT_BOX_SHARE = 0.15  # tight bounds: distance from the nominal centre of mass, as a share of the link's box
@@ -184,7 +184,7 @@ def contour_boxes(model: Model) -> dict[str, Box]:
 
 
 def _nominal_bodies(model: Model) -> dict[str, Array]:
-    """Return the nominal inertial parameters (10,) by name of the body, if all ten are known and the mass is positive."""
+    """Return nominal inertial parameters (10,) by name of the body, if all ten are known and the mass is positive."""
     found = {}
     for name, columns in model.parameters.bodies.items():
         values = [model.parameters.items[c].nominal for c in columns]

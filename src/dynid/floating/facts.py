@@ -17,11 +17,11 @@ from dynid.model import LinearModel, Model
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 
-Facts = tuple[Array, Array]
+Facts = tuple[Array, Array]  # matrix (equations, parameters) and values (equations,)
 # Under a reflection at the plane y = 0 products of inertia with y and the first moment along y change sign.
 _MIRROR_Y = np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
 _MIRRORED_PLACE = 1e-4  # m or rad: largest error of mirrored joints that count as a pair
-TOTAL_MASS_STD = 0.005  # relative standard deviation of a total mass that is given without one, typical of a scale
+TOTAL_MASS_STD = 0.005  # default relative standard deviation of a total mass, typical of a scale
 _SIDE_NAMES = (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT"), ("l", "r"), ("L", "R"))
 
 
@@ -39,13 +39,13 @@ def mirrored_links(robot: Robot) -> dict[str, str]:
 
     The mirror plane is y = 0 of the root.
     """
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     places = {body.name: i for i, body in enumerate(robot.bodies)}
     for name, i in places.items():
         for twin in _other_side(name):
-            if twin in places and i >= robot.free_coordinates and _are_mirrored(robot, i, places[twin], found):
-                found[name] = twin
-    return found
+            if twin in places and i >= robot.free_coordinates and _are_mirrored(robot, i, places[twin], pairs):
+                pairs[name] = twin
+    return pairs
 
 
 def _other_side(name: str) -> list[str]:
@@ -78,8 +78,8 @@ def symmetry(model: Model, pairs: Mapping[str, str] | None = None, *, std: float
     Args:
         model: model of the robot.
         pairs: names of bodies {left: right}; by default those of `mirrored_links`.
-        std: standard deviation of the differences within a pair, relative to the nominal parameter, or in SI units
-            without one.
+        std: standard deviation of the differences within a pair, relative to the nominal parameter, or in SI units if
+            the parameter has no nominal value.
     """
     robot = model.robot
     chosen = mirrored_links(robot) if pairs is None else dict(pairs)
