@@ -18,9 +18,9 @@ from dynid.errors import NotPossibleError
 from dynid.progress import ProgressCallback, prefixed
 
 _BLOCKS_PER_PART = 10  # blocks of time per validation part: errors of adjacent blocks are nearly independent
-_IMPROVEMENT_ERRORS = 2.0  # standard errors of the mean improvement
-_MIN_IMPROVEMENT = 0.01  # relative: a model with more parameters must predict at least so much better
-_MANY_LOGS = 8  # logs from which on whole logs are left out, not halves of each: each half must have every condition
+_IMPROVEMENT_ERRORS = 2.0  # standard errors of the mean improvement, above which a model is significantly better
+_MIN_IMPROVEMENT = 0.01  # smallest relative decrease of the squared error by a model with more parameters
+_MANY_LOGS = 8  # number of logs from which on whole logs are left out in cross-validation, not halves of each log
 CROSS_VALIDATION_PARTS = 2  # parts of the logs, each of which is fitted while the other is left out
 _FOLD_ITERATIONS = 15  # iterations of a fit in the comparison, which starts near its solution
 _START_ITERATIONS = 3  # iterations of the fit of initial states of a validation log
@@ -34,15 +34,15 @@ JointValues = list[dict[str, float]]  # values of the parameters of each joint o
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Division of the logs of one joint chain into fitted logs and validation logs."""
+    """Division of the logs of one joint chain into fitted logs and left-out validation logs."""
 
     fitted: tuple[ChainLog, ...]
     left_out: tuple[ChainLog, ...]
 
 
 def validation_folds(problem: ChainProblem, restart: float | None) -> list[Fold]:
-    """Return two divisions of the logs into fitted and validation parts: whole logs if there are many, else halves of
-    each."""
+    """Return two divisions of the logs into fitted and validation logs: by whole logs if there are many, otherwise by
+    halves of each log; restart: see `LogSignals.from_log`."""
     logs = problem.logs
     if len(logs) >= _MANY_LOGS:
         first, second = logs[::2], logs[1::2]
@@ -73,8 +73,15 @@ class ModelErrors:
 
 def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, ChainProblem], Array],
                     restart: float | None, scale: list[Array], progress: ProgressCallback) -> ModelErrors:
-    """Return the cross-validation errors of one friction model over all chains. start: function that returns initial
-    values of a fit. scale: list of the RMS residuals of each chain (dof,); the first model fills it."""
+    """Return the cross-validation errors of one friction model over all chains.
+
+    Args:
+        problems: estimation problem of each chain.
+        start: function that returns initial values (unknowns,) of a fit.
+        restart: see `LogSignals.from_log`.
+        scale: RMS residuals of each chain (dof,), rad; the first friction model fills the list.
+        progress: called with progress messages.
+    """
     blocks, sums, count, fitted = [], 0.0, 0, list[JointValues]()
     for k, problem in enumerate(problems):
         for part, fold in enumerate(validation_folds(problem, restart), 1):
@@ -93,8 +100,10 @@ def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, Chai
 
 
 def _predicted(problem: ChainProblem, x: Array, log: ChainLog) -> Array:
-    """Return measured minus simulated positions (rows, dof) of a validation log, with parameters x (unknowns,). The
-    initial state is fitted to this log, because its error does not decay in a freely swinging pendulum."""
+    """Return measured minus simulated positions (rows, dof) of a validation log, with parameters x (unknowns,).
+
+    The initial state is fitted to this log, because its error does not decay in a freely swinging pendulum.
+    """
     known = replace(problem, known=tuple(problem.values(x)), unknowns=(), logs=(log,))
     return refine(known, np.zeros(0), max_iterations=_START_ITERATIONS, finish=False).residual
 
@@ -105,11 +114,11 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
     """Return the simplest friction model that is not significantly worse than any other, and the comparison.
 
     The comparison starts with Coulomb and viscous friction. A model is tried if the model that it extends was
-    significantly better than the best simpler one.
+    significantly better than the best simpler model.
 
     Args:
-        make: function that returns the problems of all chains for a model.
-        start: function that returns initial values of a model; the solution of a simpler model is tried too.
+        make: function that returns the estimation problems of all chains for a friction model.
+        start: function that returns initial values (unknowns,) of a fit, also from the solution of a simpler model.
         restart: see `LogSignals.from_log`.
         progress: called with progress messages.
     """
@@ -140,13 +149,15 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
 
 def _start_after(start: Callable[[int, ChainProblem, str, JointValues | None], Array], model: str,
                  kept: ModelErrors | None, fit: int, problem: ChainProblem) -> Array:
-    """Return initial values of fit number `fit` of a model, from the solution of the best simpler model if there is
-    one."""
+    """Return initial values (unknowns,) of fit number `fit` of a friction model, from the solution of the best simpler
+    model `kept` if there is one."""
     return start(fit // CROSS_VALIDATION_PARTS, problem, model, None if kept is None else kept.fitted[fit])
 
 
 def improvement(simple: ModelErrors, richer: ModelErrors) -> float:
     """Return the mean decrease of the logarithm of the squared error over blocks of time, in standard errors.
-    Logarithms are used because single blocks with large errors would dominate differences."""
+
+    Logarithms are used because single blocks with large errors would dominate differences.
+    """
     decrease = np.log(np.maximum(simple.blocks, 1e-300) / np.maximum(richer.blocks, 1e-300))
     return float(np.mean(decrease) / max(np.std(decrease, ddof=1) / np.sqrt(len(decrease)), 1e-12))

@@ -17,13 +17,13 @@ from dynid.files import write_whole
 from dynid.robot import numbered_joints
 from dynid.simulation import Reference
 
-MAX_MOTION_VALUE = 1e9  # rad, rad/s and rad/s^2, or of m
+MAX_MOTION_VALUE = 1e9  # largest plausible number in rad, rad/s and rad/s^2, or with m
 Extra = Callable[[Array], Mapping[str, Array]]  # function of times (m,) that returns columns (m,) by name
-_UNIFORM_TOLERANCE = 1e-3  # share of a period by which time stamps may be off
+_UNIFORM_TOLERANCE = 1e-3  # share of a sampling period by which time stamps may deviate from even spacing
 
 
 def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
-    """Read a trajectory file at its own rate, with the joints in the order of `joints`.
+    """Return the motion of a trajectory file at its own rate, with the joints in the order of `joints`.
 
     The file is .csv (columns t, q_NAME, and optionally dq_NAME, ddq_NAME) or .npz (t, q, dq, ddq, joints).
     """
@@ -88,8 +88,8 @@ def _read_npz(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Arr
     if missing:
         raise DynidError(f"{path} has no joint '{missing[0]}' of the robot; it has {', '.join(names)}")
     if t.ndim != 1 or position.shape != (len(t), len(names)):
-        raise DynidError(f"{path} is not a motion: q has shape {position.shape} for {len(t)} times and {len(names)} "
-                         "joints")
+        raise DynidError(f"{path} is not a motion: q has the shape {position.shape}, but the file has {len(t)} times "
+                         f"and {len(names)} joints")
     order = [names.index(name) for name in joints]
     return t, {kind: np.ascontiguousarray(values[:, order]) for kind, values in parts.items()}
 
