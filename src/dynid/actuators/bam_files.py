@@ -188,7 +188,7 @@ def write_bam_parameters(found: ActuatorEstimate | BamParameters, path: str | Pa
                              "give joint=...", "which-joint")
         name = joint or found.joints[0]
         if name not in found.joints:
-            raise ModelError(f"the estimate has no joint '{name}'; it has {', '.join(found.joints)}",
+            raise ModelError(f"the estimate has no joint '{name}'; its joints are {', '.join(found.joints)}",
                              code="unknown-joint")
         if found.law != "voltage":
             raise ModelError(f"a file of BAM needs a torque constant and a resistance, but drive law '{found.law}' "

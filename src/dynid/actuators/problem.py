@@ -106,7 +106,7 @@ _FIXED_JOINT[c.ARMATURE], _FIXED_JOINT[[c.U_LIMIT, c.TORQUE_LIMIT]] = 1e9, np.in
 
 @dataclass(frozen=True, eq=False)
 class ChainProblem:
-    """Output-error problem of one joint chain: the simulated positions of its logs are fitted to the measured ones.
+    """Output-error problem of one joint chain: the fit of simulated to measured positions of its logs.
 
     Attributes:
         law: the drive law.
@@ -251,7 +251,7 @@ class ChainProblem:
         return replace(self, logs=tuple(logs))
 
     def estimating(self, names: Sequence[str], *, shared: Sequence[str] = ()) -> ChainProblem:
-        """Return the same problem with other unknowns: `names` for each joint, `shared` once for all joints."""
+        """Return the problem with other unknowns: parameters `names` of each joint, and `shared` by all joints."""
         items = self.items
         if self.logs:
             # A command is logged at most one interval after it was sent, so the delay is at least minus one interval.

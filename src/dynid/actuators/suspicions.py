@@ -290,7 +290,7 @@ def _names(problem: ChainProblem) -> str:
 
 
 def _text(found: Released) -> str:
-    """Return an estimated value as text, with its standard error if it has one."""
+    """Return an estimated value as text, with its standard error if the error is finite."""
     return f"{found.value:.4g}" + (f" +- {found.std:.2g}" if np.isfinite(found.std) else "")
 
 

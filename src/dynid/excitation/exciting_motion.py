@@ -177,8 +177,8 @@ def _assessed(design: ExperimentDesign, trajectory: Trajectory, seed: int) -> Ex
 
 
 def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None) -> Trajectory:
-    """Return the motion along the same path, slowed down until it respects the limits of velocity, acceleration, jerk
-    and nominal torque.
+    """Return a motion along the path of a trajectory, slowed down until it respects the limits of velocity,
+    acceleration, jerk and nominal torque.
 
     Raises:
         NotPossibleError: If the path itself violates a limit, or the motion does so even 40 times slower.

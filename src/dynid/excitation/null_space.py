@@ -26,7 +26,7 @@ _KNOT_SECONDS = 0.01  # s between the knots of the motion in time
 MIN_PATH_ANGLE = 0.1  # rad, shortest useful path
 LONG_PATH_ANGLE = 1.0  # rad, length of a path with which joints move far enough for identification
 POSTURE_DRAWS = 16  # postures that are tried if the middle of the ranges is singular
-DRAWN_RANGE_SHARE = 0.6  # central share of the joint ranges from which postures are drawn; near the ends paths are short
+DRAWN_RANGE_SHARE = 0.6  # central share of the ranges from which postures are drawn: near the ends paths are short
 
 
 @dataclass(frozen=True, eq=False)

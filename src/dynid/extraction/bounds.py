@@ -271,7 +271,7 @@ def bounds_from_table(table: Mapping[str, Any], model: Model, source: str = "bou
     _check_numbers(table, source)
     width = next((one for one in WIDTHS if one == table.get("width", "normal")), None)
     if width is None:
-        raise ModelError(f"{source}: width is one of {', '.join(WIDTHS)}, not '{table['width']}'")
+        raise ModelError(f"{source}: width must be one of {', '.join(WIDTHS)}, got '{table['width']}'")
     found = robot_bounds(model, width, values)
     low, high, contours = found.low.copy(), found.high.copy(), dict(found.contours)
     names = list(model.parameters.bodies)
@@ -360,4 +360,4 @@ def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
 def _refuse(table: Mapping[str, Any], known: set[str], where: str) -> None:
     unknown = [key for key in table if key not in known]
     if unknown:
-        raise ModelError(f"{where} has no setting '{unknown[0]}'; it has {', '.join(sorted(known))}")
+        raise ModelError(f"{where} has no setting '{unknown[0]}'; its settings are {', '.join(sorted(known))}")

@@ -36,7 +36,7 @@ class ConeAnswer:
 
     Attributes:
         possible: whether a physically consistent robot has the base values.
-        distance: Euclidean distance of the base values from the nearest consistent ones.
+        distance: Euclidean distance of the base values from the nearest physically consistent base values.
         theta: standard parameters of the nearest consistent robot (parameters,), or None.
         seconds: computing time, s.
         sentence: reason why no robot has the base values; empty if a robot has them.
@@ -158,7 +158,7 @@ def outside_bounds(conditions: Conditions, theta: Array) -> tuple[str, ...]:
 
 
 class Identified(Protocol):
-    """Protocol of an estimate: values of base parameters, and the mask of identified ones."""
+    """Protocol of an estimate: values of base parameters, and the mask of identified base parameters."""
 
     @property
     def model(self) -> LinearModel: ...
@@ -271,7 +271,7 @@ def _read_table(path: Path) -> dict[str, float]:
         value = _number(cells[1]) if len(cells) == 2 else None
         if value is None:
             raise ModelError(f"row {number} of {path} must be a combination and its value, such as ZZ1 + 0.25 M2, "
-                             f"0.31; it is '{','.join(row)}'")
+                             f"0.31; the row is '{','.join(row)}'")
         found[cells[0]] = value
     if not found:
         raise ModelError(f"{path} contains no base values; write rows such as ZZ1 + 0.25 M2, 0.31")

@@ -42,7 +42,7 @@ class ExtractionOptions:
 
     Attributes:
         loss: "full" (all of eq. 2.22-2.31), "partial" (bounds alone) or "inertia" (without contours and total mass).
-        form: "exact" searches among vectors with the given base values, "penalty" penalises the distance from them.
+        form: "exact" searches among vectors with the given base values, "penalty" penalises other base values.
         step: "two" measures the distance in base values (eq. 2.28), "one" in the torques of all rows (eq. 2.29).
         search: name of a global search of `SEARCHES`.
         runs: largest number of runs from random points; the first run that violates no condition is the last.
@@ -70,14 +70,14 @@ class ExtractionOptions:
         find_search(self.search)
         for name, kind in (("loss", Loss), ("form", Form), ("step", Literal["two", "one"])):
             if getattr(self, name) not in get_args(kind):
-                raise ModelError(f"option '{name}' of extraction is one of {', '.join(get_args(kind))}, not "
+                raise ModelError(f"option '{name}' of extraction must be one of {', '.join(get_args(kind))}, got "
                                  f"'{getattr(self, name)}'")
         for name in ("runs", "iterations", "evaluations"):
             if getattr(self, name) < 1:
-                raise ModelError(f"option '{name}' of extraction is at least 1, got {getattr(self, name)}",
+                raise ModelError(f"option '{name}' of extraction must be at least 1, got {getattr(self, name)}",
                                  code="wrong-option")
         if self.seed < 0:
-            raise ModelError(f"option 'seed' of extraction is at least 0, got {self.seed}")
+            raise ModelError(f"option 'seed' of extraction must be at least 0, got {self.seed}")
 
 
 def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", options: ExtractionOptions | None = None,
@@ -123,7 +123,8 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
     known = ExtractionOptions.__dataclass_fields__
     unknown = [name for name in changes if name not in known]
     if unknown:
-        raise ModelError(f"extraction has no option '{unknown[0]}'; it has {', '.join(known)}", code="unknown-option")
+        raise ModelError(f"extraction has no option '{unknown[0]}'; its options are {', '.join(known)}",
+                         code="unknown-option")
     return changes
 
 

@@ -69,14 +69,15 @@ class OutlyingRobot:
 
     @property
     def sentence(self) -> str:
-        """Sentence with the prediction errors between this robot and the others, and among the others."""
+        """Sentence with the prediction errors between this robot and the other robots, and among the other robots."""
         return (f"{self.robot}: models of the other robots predict its torques with an error of at least "
                 f"{self.error:.0f} %, and each other's with at most {self.usual:.0f} %: it may have a different "
                 "geometry, tool or mounting, or its log has other units")
 
 
 def outlying_robots(table: CrossPrediction) -> tuple[OutlyingRobot, ...]:
-    """Return the robots whose prediction errors with all others exceed those among the others; none of two robots."""
+    """Return the robots whose prediction errors with all other robots exceed those among the other robots; at least
+    three robots are needed."""
     pairs = np.sqrt(np.nanmean(table.between() ** 2, axis=2))
     count, found = len(table.robots), list[OutlyingRobot]()
     for k in range(count if count >= 3 else 0):

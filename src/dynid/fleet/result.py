@@ -112,7 +112,8 @@ class FleetResult:
     @property
     def sentences(self) -> tuple[str, ...]:
         """Sentences with the main results, the most certain first."""
-        return tuple(one.sentence for one in (*self.odd_logs, *self.outlying, *self.out.differences, *self.changes))
+        return (*(one.sentence for one in self.odd_logs), *(one.sentence for one in self.outlying),
+                *(one.sentence for one in self.out.differences), *(one.sentence for one in self.changes))
 
     @output_fields(robot=str, robots=map_of(_FLEET_ROBOT), parameters=map_of(_PARAMETER),
                    robots_by_motions=TwoWay | None, preparation=dict[str, Any], stand_out=array_of(_STANDING_OUT),

@@ -36,7 +36,7 @@ def level_noise(robots: Sequence[RobotFold]) -> tuple[RobotFold, ...]:
     variance, level, rows, width = (np.array(x) for x in zip(*(_levels(robot) for robot in robots), strict=True))
     spare = _spare(rows, variance, level, width)
     common = [np.array([_median(x[:, j], spare[:, j]) for j in range(x.shape[1])]) for x in (variance, level)]
-    spare = _spare(rows, *common, width)  # with the correlation time of the fleet, which a short log underestimates
+    spare = _spare(rows, common[0], common[1], width)  # with the fleet's correlation time: short logs underestimate it
     own = [(spare * x + _FLEET_LEVEL_ROWS * mean) / (spare + _FLEET_LEVEL_ROWS)
            for x, mean in zip((variance, level), common, strict=True)]
     return tuple(_with_noise(robot, *found) for robot, *found in zip(robots, *own, level, spare, strict=True))

@@ -35,7 +35,7 @@ class Scatter:
     Attributes:
         within_ratio: mean square of (log - robot's mean) relative to the stated variances, about one for noise alone.
         within, between: standard deviations in excess of noise, between motions of one robot and between robots.
-        p_within, p_between: p-values of this scatter.
+        p_within, p_between: p-values of the scatter between motions of one robot, and of that between robots.
         crossed: two-way analysis of variance, robots by motions; None if robots did not make the same motions.
         differs: "robots" if a parameter differs between robots, "motions" if only between motions, "nothing", or
             "unknown" if too few logs determine the parameter.
@@ -135,7 +135,7 @@ def discoveries(probabilities: ArrayLike, rate: float) -> Bools:
     """
     p = np.asarray(probabilities, dtype=float)
     ordered = np.sort(p[np.isfinite(p)])
-    below = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered)) if len(ordered) else ()
+    below = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
     return np.isfinite(p) & (p <= (ordered[below[-1]] if len(below) else -np.inf))
 
 

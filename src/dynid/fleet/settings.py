@@ -94,7 +94,7 @@ class FleetSettings(SettingsFile):
         return tuple(files.values())
 
     def run_settings(self, sources: tuple[str, ...], prepare: dict[str, Any]) -> RunSettings:
-        """Return the settings of a run on some logs of the fleet, with the same robot, model and reading of logs."""
+        """Return the settings of a run on the logs `sources`, with the robot, model and log options of the fleet."""
         return RunSettings.from_values({"robot": self.robot, "logs": list(sources), "method": "wls",
                                         "model": self.model.model_dump(mode="json", exclude_none=True,
                                                                        exclude_defaults=True),

@@ -45,10 +45,10 @@ class Contact:
 
     def __post_init__(self) -> None:
         if self.kind not in _CONSTRAINED_DIRECTIONS:
-            raise ModelError(f"contact '{self.frame}' has the kind '{self.kind}'; it must be point, line or sole",
+            raise ModelError(f"the kind of contact '{self.frame}' must be point, line or sole, got '{self.kind}'",
                              code="unknown-contact-kind")
         if not 0.0 <= self.radius < 10.0:
-            raise ModelError(f"contact '{self.frame}' has the radius {self.radius} m; it must not be negative",
+            raise ModelError(f"the radius of contact '{self.frame}' must be from 0 to 10 m, got {self.radius} m",
                              code="wrong-contact-radius")
 
 

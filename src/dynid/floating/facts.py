@@ -61,7 +61,8 @@ def _other_side(name: str) -> list[str]:
 
 
 def _are_mirrored(robot: Robot, left: int, right: int, pairs: Mapping[str, str]) -> bool:
-    """Return whether two joints are mirror images, on parents that are mirror images or the same."""
+    """Return whether two joints are mirror images, on one parent link or on mirrored parents; pairs: names of mirrored
+    links so far."""
     a, b = robot.joints[left], robot.joints[right]
     above = (robot.body_names[a.parent], robot.body_names[b.parent])
     if a.kind != b.kind or not (a.parent == b.parent or pairs.get(above[0]) == above[1]):

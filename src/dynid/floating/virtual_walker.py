@@ -136,7 +136,7 @@ def virtual_log(robot: Robot, contacts: Sequence[Contact], motion: WalkerMotion,
     """Return the log of a motion with torques, contact forces in the axes of the feet, pose and IMU of the base.
 
     Args:
-        robot: the robot, whose inertias are the true ones.
+        robot: the robot, with true inertias.
         contacts: feet of the motion.
         motion: a motion of `standing_motion`.
         noise: noise of the sensors. Default: none.
@@ -160,7 +160,7 @@ def virtual_log(robot: Robot, contacts: Sequence[Contact], motion: WalkerMotion,
     loads = np.einsum("sij,sj->si", np.linalg.pinv(jacobian[:, :, :SIX].transpose(0, 2, 1)), force[:, :SIX])
     left = force - np.einsum("sji,sj->si", jacobian, loads)
     if np.abs(left[:, :SIX]).max() > 1e-6 * np.abs(force[:, :SIX]).max():
-        raise NotPossibleError(f"the standing feet of robot '{robot.name}' cannot support it in some samples",
+        raise NotPossibleError(f"the standing feet of robot '{robot.name}' cannot support the robot in some samples",
                                "let more feet stand", code="feet-cannot-hold")
     wrenches, at = [], 0
     for contact, width in zip(contacts, widths, strict=True):

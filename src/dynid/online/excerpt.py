@@ -62,7 +62,8 @@ class Excerpt:
         return self._every == 1
 
     def add(self, t: Array, q: Array, tau: Array) -> None:
-        """Store raw samples (m,), (m, dof) or (m, 2 dof) with commanded positions, (m, dof), except invalid ones."""
+        """Store the valid samples of raw time stamps t (m,), s, positions q (m, dof), or (m, 2 dof) with commanded
+        positions, and torques tau (m, dof)."""
         good = ((np.abs(t) <= ABSURD_TIME) & (np.abs(q) <= ABSURD["position"]).all(axis=1)
                 & (np.abs(tau) <= ABSURD["torque"]).all(axis=1))
         if good.any() and t[good][0] < self._last - CLOCK_JUMP:

@@ -297,7 +297,7 @@ class Stamps:
         self._stuck, self._judged = np.zeros((2, len(joints)), dtype=bool)
 
     def add(self, t: float, q: Array, tau: Array) -> None:
-        """Add one raw sample: stamp (s), positions (dof,) or (2 dof,) with the commanded ones, torques (dof,)."""
+        """Add a raw sample: time stamp (s), positions (dof,), or (2 dof,) with commanded positions, torques (dof,)."""
         if not usable(t, q, tau):
             self._skip(t, "not-finite", self._what(t, q, tau))
             return

@@ -327,7 +327,7 @@ class Online(Streamed):
         return self._stream.arrays()
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-        """Restore the state from `facts` and `arrays`, in a stream with the same options."""
+        """Restore the state of a saved estimation with the same options, from the results of `facts` and `arrays`."""
         self._stream.restore(arrays)
         if not facts["outside"]:  # a prior estimate counts as data
             self._stream.recursion.outside = None

@@ -45,7 +45,7 @@ def load(path: str | Path, model: LinearModel) -> Online:
             return _restored(model, facts, arrays)
     except (OSError, KeyError, ValueError, EOFError, TypeError, IndexError):
         raise RecordingError(f"{path} is not a saved stream; give a file that `Online.save` wrote") from None
-    raise ModelError(f"{path} belongs to another model: it has {len(names)} parameters, the given model has "
+    raise ModelError(f"{path} belongs to another model, with {len(names)} parameters; the given model has "
                      f"{len(model.parameters)}")
 
 

@@ -124,7 +124,7 @@ def _checked_method(method: PayloadMethod | None, estimate: Estimate, logs: Sequ
         raise ModelError(f"there is no payload method '{method}'; there are {', '.join(PAYLOAD_METHODS)}",
                          code="unknown-payload-method")
     if not any(len(log) for log in logs):
-        raise NotPossibleError("there are no samples with the payload", "give a log in which the robot moves with it")
+        raise NotPossibleError("there are no samples with the payload", "give a log of a motion with the payload")
     for log in logs:
         if log.dof != estimate.model.dof:
             raise ModelError(f"{log.source} has {log.dof} joints, but the robot identified without load has "

@@ -205,7 +205,7 @@ class LoadedModel:
         """Return the model of a robot that was identified without the load; for the arguments, see `loaded`."""
         unloaded = required_robot_model(estimate.model, "an estimate of a payload")
         if any(isinstance(term, Payload) and term.label == payload.label for term in unloaded.terms):
-            raise ModelError(f"the model has a payload '{payload.label}' already; use another label for the new one")
+            raise ModelError(f"the model already has a payload '{payload.label}'", "use another label")
         own = any(isinstance(term, LoadFriction) for term in unloaded.terms)
         is_driven = not unloaded.robot.has_free_base  # no gear transmits the wrench on a free base
         more: tuple[LoadFriction, ...] = (LoadFriction(),) if friction and not own and is_driven else ()

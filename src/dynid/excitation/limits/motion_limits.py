@@ -122,7 +122,7 @@ class Limits:
         is_bounded = np.isfinite([self.upper - self.lower, self.velocity, self.acceleration]).any(axis=0)
         if not is_bounded.all():
             raise DynidError(f"joint '{self.names[int(np.argmin(is_bounded))]}' has neither a range nor a limit of "
-                             "velocity or acceleration, so its motion is unbounded", "give one of them with --limits",
+                             "velocity or acceleration, so its motion is unbounded", "give such a limit with --limits",
                              code)
 
     def require_top_speeds(self, motion: str) -> None:

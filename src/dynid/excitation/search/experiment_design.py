@@ -64,7 +64,7 @@ class ExperimentDesign:
 
     @property
     def all_limits(self) -> Limits:
-        """Limits of all coordinates of the robot, also of those that depend on the coordinates of the search."""
+        """Limits of all coordinates of the robot, including coordinates that depend on those of the search."""
         return self.limits
 
     def whole(self, trajectory: Trajectory) -> Trajectory:
@@ -128,7 +128,7 @@ def design_experiment(model: LinearModel | Robot, limits: Limits | None, family:
 
 
 def nominal_values(model: LinearModel, given: ArrayLike | None = None) -> Array | None:
-    """Return the given parameters (parameters,), or the nominal ones of the robot file with zero for unknown friction;
+    """Return given parameters (parameters,), or nominal parameters of the robot file with zero for unknown friction;
     None if the file has no inertias."""
     if given is not None:
         return model.parameters.vector(given)

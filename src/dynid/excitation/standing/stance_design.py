@@ -177,7 +177,7 @@ def _weight(robot: Robot) -> float:
     gravity = np.asarray(robot.gravity, dtype=float)
     size = float(np.linalg.norm(gravity))
     if size == 0.0 or abs(gravity[2] / size + 1.0) > 1e-6:
-        raise DynidError(f"robot '{robot.name}' stands on level ground only if gravity is along -z, but it is "
+        raise DynidError(f"robot '{robot.name}' stands on level ground only if gravity is along -z, but its gravity is "
                          f"{', '.join(f'{x:g}' for x in gravity)}", code="gravity-not-down")
     return float(robot.inertias[:, 9].sum()) * size
 

@@ -260,7 +260,7 @@ class Joined:
 
 @dataclass(frozen=True, eq=False)
 class Slowed:
-    """A trajectory `inner` along the same path, slowed down to `stretch` times its duration."""
+    """Trajectory along the path of the trajectory `inner`, slowed down to `stretch` times its duration."""
 
     inner: Trajectory
     stretch: float

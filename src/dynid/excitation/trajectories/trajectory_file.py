@@ -67,7 +67,7 @@ def _read_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Arr
         names = [f"{kind}_{joint}" for joint in joints]
         missing = [name for name in names if name not in head]
         if missing and (kind == "q" or len(missing) < len(names)):
-            raise DynidError(f"{path} has no column '{missing[0]}' for that joint of the robot; it has "
+            raise DynidError(f"{path} has no column '{missing[0]}' for that joint of the robot; its columns are "
                              f"{', '.join(name for name in head if name.startswith(f'{kind}_')) or ', '.join(head)}",
                              code="no-column")
         if not missing:
@@ -83,10 +83,10 @@ def _read_npz(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Arr
                                                         for kind in ("q", "dq", "ddq") if kind in file}
         position = parts["q"]
     except (KeyError, ValueError, TypeError):
-        raise DynidError(f"{path} is not a motion: it should contain t, q, dq, ddq and joints") from None
+        raise DynidError(f"{path} is not a motion: the file should contain t, q, dq, ddq and joints") from None
     missing = [name for name in joints if name not in names]
     if missing:
-        raise DynidError(f"{path} has no joint '{missing[0]}' of the robot; it has {', '.join(names)}")
+        raise DynidError(f"{path} has no joint '{missing[0]}' of the robot; its joints are {', '.join(names)}")
     if t.ndim != 1 or position.shape != (len(t), len(names)):
         raise DynidError(f"{path} is not a motion: q has the shape {position.shape}, but the file has {len(t)} times "
                          f"and {len(names)} joints")
