@@ -74,10 +74,8 @@ def _windups(problem: ChainProblem) -> list[tuple[bool, ChainProblem]]:
 
 
 def _fit_with_limit(wider: ChainProblem, fit: Refinement, largest: float, weights: Array) -> Refinement | None:
-    """Return the fit with a drive limit as the last unknown, below `largest`; None if no limit fits the motion.
-
-    If the fit without a limit is poor, its values are a bad start, so a search is run for each trial limit.
-    """
+    """Return the fit with a drive limit as the last unknown, below `largest`; None if no limit fits the motion. If the
+    fit without a limit is poor, its values are a bad start, so a search is run for each trial limit."""
     before = float(np.sum((fit.residual * weights) ** 2))
     is_poor = bool(np.any(error_shares(wider, fit.residual) > POOR_FIT))
     # A torque constant that was estimated without a limit is too low if the drive saturated:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -123,8 +124,13 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         raise NotPossibleError("no commanded motion keeps the simulated joints inside their limits",
                                "check gains, limits and masses", "no-experiment")
     chosen = _chosen(candidates, max(int(duration / part_duration + 1e-9), 1))
-    labels = _Labels.from_designs(next(iter(designs.values())))
-    return _with_purposes(chosen, candidates, first.joint_names, rate, labels, notes)
+    own = next(iter(designs.values()))
+    unknowns = [(one.problem.label(k), item.item.unit) for one in own for k, item in enumerate(one.problem.unknowns)]
+    sizes = np.concatenate([one.scale for one in own])
+    plan = ActuatorExperiment((), first.joint_names, rate, tuple(name for name, _ in unknowns),
+                              tuple(unit for _, unit in unknowns), np.concatenate([one.x for one in own]),
+                              _relative_std(chosen) * sizes, sizes, tuple(notes))
+    return _with_purposes(plan, chosen, candidates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,23 +151,6 @@ class _ChainDesign:
     @property
     def scale(self) -> Array:
         return scales(self.problem, self.x)
-
-
-@dataclass(frozen=True, eq=False)
-class _Labels:
-    """Names, units, nominal values and scales of all unknown parameters, chain by chain."""
-
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    values: Array
-    sizes: Array
-
-    @staticmethod
-    def from_designs(designs: Sequence[_ChainDesign]) -> _Labels:
-        unknowns = [(one.problem.label(k), item.item.unit) for one in designs
-                    for k, item in enumerate(one.problem.unknowns)]
-        return _Labels(tuple(name for name, _ in unknowns), tuple(unit for _, unit in unknowns),
-                       np.concatenate([one.x for one in designs]), np.concatenate([one.scale for one in designs]))
 
 
 def _rooms(robot: Robot, lower: ArrayLike | None, upper: ArrayLike | None, velocity: ArrayLike | None,
@@ -303,42 +292,36 @@ def _chosen(candidates: Sequence[_Candidate], count: int) -> list[_Candidate]:
     return chosen
 
 
-def _with_purposes(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], joints: tuple[str, ...], rate: float,
-                   labels: _Labels, notes: list[str]) -> ActuatorExperiment:
-    """Return the experiment with its purposes: the parameters that each recording separates, and the parameters that
-    need several gains or several loads."""
-    whole = _relative_std(chosen)
-    notes += _inseparable_parameters(chosen, labels)
+def _with_purposes(plan: ActuatorExperiment, chosen: Sequence[_Candidate],
+                   candidates: Sequence[_Candidate]) -> ActuatorExperiment:
+    """Return the experiment with the chosen recordings and their purposes: the parameters that each recording
+    separates, and the parameters that need several gains or several loads."""
+    whole, names = _relative_std(chosen), plan.parameters
+    notes = [*plan.notes, *_inseparable_parameters(chosen, names)]
     parts = []
     for k, one in enumerate(chosen):
         without = _relative_std([*chosen[:k], *chosen[k + 1:]]) if len(chosen) > 1 else np.full(len(whole), PRIOR_STD)
-        parts.append(replace(one.part, separates=_grown_errors(without / whole, labels)))
-
-    def gains(part: ExperimentPart) -> object:
-        return tuple(part.gains.items())
-
-    def load(part: ExperimentPart) -> object:
-        return part.load
-
+        parts.append(replace(one.part, separates=_grown_errors(without / whole, names)))
+    gains, load = attrgetter("gains"), attrgetter("load")
     for what, compared, kept in (("one setting of the gains", gains, load), ("one load", load, gains)):
         first = compared(chosen[0].part)
         if all(compared(one.part) == compared(candidates[0].part) for one in candidates):
             continue
         same = [next((other for other in candidates if other.part.kind == one.part.kind
                       and compared(other.part) == first and kept(other.part) == kept(one.part)), one) for one in chosen]
-        grown = _grown_errors(_relative_std(same) / whole, labels)
+        grown = _grown_errors(_relative_std(same) / whole, names)
         if grown:
             notes.append(f"with {what} only, the expected standard errors would grow: " + ", ".join(
                 f"{name} {factor:.2g} times" for name, factor in grown.items()))
-    return ActuatorExperiment(tuple(parts), joints, rate, labels.names, labels.units, labels.values,
-                              whole * labels.sizes, labels.sizes, tuple(notes))
+    return replace(plan, parts=tuple(parts), notes=tuple(notes))
 
 
-def _inseparable_parameters(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
-    """Return sentences on parameters that can change together without changing the motion of the chosen recordings."""
+def _inseparable_parameters(chosen: Sequence[_Candidate], labels: Sequence[str]) -> list[str]:
+    """Return sentences on parameters that can change together without changing the motion of the chosen recordings;
+    labels: names of all parameters."""
     sentences, start = [], 0
     for matrix in _total(chosen):
-        own, start = labels.names[start:start + len(matrix)], start + len(matrix)
+        own, start = labels[start:start + len(matrix)], start + len(matrix)
         values, directions = np.linalg.eigh(matrix)
         for value, direction in zip(values, directions.T, strict=True):
             # Parameters that this direction alone leaves undetermined.
@@ -351,8 +334,8 @@ def _inseparable_parameters(chosen: Sequence[_Candidate], labels: _Labels) -> li
     return sentences
 
 
-def _grown_errors(ratio: Array, labels: _Labels) -> dict[str, float]:
+def _grown_errors(ratio: Array, names: Sequence[str]) -> dict[str, float]:
     """Return the parameters whose standard errors grow by a factor above NAMED_RATIO, with these factors, the largest
-    first."""
+    first; ratio: factors of all parameters (parameters,)."""
     order = np.argsort(-ratio)[:MAX_NAMED_PARAMETERS]
-    return {labels.names[k]: float(ratio[k]) for k in order if ratio[k] > NAMED_RATIO}
+    return {names[k]: float(ratio[k]) for k in order if ratio[k] > NAMED_RATIO}

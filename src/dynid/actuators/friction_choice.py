@@ -32,28 +32,17 @@ _EXTENDED_MODELS: Mapping[str, tuple[str, ...]] = {
 JointValues = list[dict[str, float]]  # values of the parameters of each joint of a chain by name
 
 
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """Division of the logs of one joint chain into fitted logs and left-out validation logs."""
-
-    fitted: tuple[ChainLog, ...]
-    left_out: tuple[ChainLog, ...]
-
-
-def validation_folds(problem: ChainProblem, restart: float | None) -> list[Fold]:
-    """Return two divisions of the logs into fitted and validation logs: by whole logs if there are many, otherwise by
-    halves of each log; restart: see `LogSignals.from_log`."""
+def validation_halves(problem: ChainProblem, restart: float | None) -> tuple[tuple[ChainLog, ...], ...]:
+    """Return two halves of the logs, of which one is fitted and the other is predicted: every second log if there are
+    many logs, otherwise one half of each log; restart: see `LogSignals.from_log`."""
     logs = problem.logs
     if len(logs) >= _MANY_LOGS:
-        first, second = logs[::2], logs[1::2]
-    else:
-        halves = []
-        for log in logs:
-            middle, gap = len(log.signals.t) // 2, GAP_INTERVALS * float(np.median(np.diff(log.signals.t)))
-            halves.append((log.part(0, middle, gap, restart),
-                           log.part(middle, len(log.signals.t), gap, restart)))
-        first, second = tuple(one for one, _ in halves), tuple(one for _, one in halves)
-    return [Fold(first, second), Fold(second, first)]
+        return logs[::2], logs[1::2]
+    halves = []
+    for log in logs:
+        middle, gap = len(log.signals.t) // 2, GAP_INTERVALS * float(np.median(np.diff(log.signals.t)))
+        halves.append((log.part(0, middle, gap, restart), log.part(middle, len(log.signals.t), gap, restart)))
+    return tuple(zip(*halves, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +73,16 @@ def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, Chai
     """
     blocks, sums, count, fitted = [], 0.0, 0, list[JointValues]()
     for k, problem in enumerate(problems):
-        for part, fold in enumerate(validation_folds(problem, restart), 1):
+        halves = validation_halves(problem, restart)
+        for part, (logs, left_out) in enumerate((halves, halves[::-1]), 1):
             place = f"chain {k + 1} of {len(problems)}, part {part} of 2"
-            own_logs = problem.with_logs(fold.fitted)
+            own_logs = problem.with_logs(logs)
             fit = refine(own_logs, start(len(fitted), own_logs), max_iterations=_FOLD_ITERATIONS, finish=False,
                          progress=prefixed(progress, f"{place}, "))
             fitted.append(own_logs.values(fit.x))
             if len(scale) <= k:
                 scale.append(np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-6))
-            for log in fold.left_out:
+            for log in left_out:
                 own = _predicted(problem, fit.x, log)
                 blocks += [float(np.mean((part / scale[k]) ** 2)) for part in np.array_split(own, _BLOCKS_PER_PART)]
                 sums, count = sums + float(np.sum(np.abs(own))), count + own.size
@@ -100,10 +90,8 @@ def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, Chai
 
 
 def _predicted(problem: ChainProblem, x: Array, log: ChainLog) -> Array:
-    """Return measured minus simulated positions (rows, dof) of a validation log, with parameters x (unknowns,).
-
-    The initial state is fitted to this log, because its error does not decay in a freely swinging pendulum.
-    """
+    """Return measured minus simulated positions (rows, dof) of a validation log, with parameters x (unknowns,). The
+    initial state is fitted to this log, because its error does not decay in a freely swinging pendulum."""
     known = replace(problem, known=tuple(problem.values(x)), unknowns=(), logs=(log,))
     return refine(known, np.zeros(0), max_iterations=_START_ITERATIONS, finish=False).residual
 
@@ -156,8 +144,6 @@ def _start_after(start: Callable[[int, ChainProblem, str, JointValues | None], A
 
 def improvement(simple: ModelErrors, richer: ModelErrors) -> float:
     """Return the mean decrease of the logarithm of the squared error over blocks of time, in standard errors.
-
-    Logarithms are used because single blocks with large errors would dominate differences.
-    """
+    Logarithms are used because single blocks with large errors would dominate differences."""
     decrease = np.log(np.maximum(simple.blocks, 1e-300) / np.maximum(richer.blocks, 1e-300))
     return float(np.mean(decrease) / max(np.std(decrease, ddof=1) / np.sqrt(len(decrease)), 1e-12))

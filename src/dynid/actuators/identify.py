@@ -136,11 +136,9 @@ def _is_near(stage: Stage) -> bool:
 
 
 def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
-    """Return the problem with the longest integration step whose error changes no estimate noticeably.
-
-    An error of the simulated positions changes the estimates like measurement noise. The error is projected on the
-    sensitivities, and the resulting change of each estimate is compared with its standard error.
-    """
+    """Return the problem with the longest integration step whose error changes no estimate noticeably. An error of the
+    simulated positions changes the estimates like measurement noise. The error is projected on the sensitivities, and
+    the resulting change of each estimate is compared with its standard error."""
     is_free = fit.std > 0.0
     for step, error, _ in step_errors(problem.with_starts(), fit.solution):
         if step <= LARGEST_STEP and np.all(np.abs(fit.changes_by(error)) <= _MAX_STEP_SIGMAS * fit.std, where=is_free):
@@ -183,11 +181,9 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
 
 
 def _friction_start(problem: ChainProblem, model: str, bases: Sequence[JointValues]) -> Array:
-    """Return initial values (unknowns,) for a friction model, from the solutions of simpler models.
-
-    The cost has local minima in the Stribeck speed and the load-dependent friction. Several initial values are
-    therefore refined by a short search, and the best result is returned.
-    """
+    """Return initial values (unknowns,) for a friction model, from the solutions of simpler models. The cost has local
+    minima in the Stribeck speed and the load-dependent friction. Several initial values are therefore refined by a
+    short search, and the best result is returned."""
     names = FRICTION_MODELS[model]
     tried = [(base, speed, share) for base in bases
              for speed in _STRIBECK_SPEEDS[:None if "stribeck" in names and "stribeck" not in base[0] else 1]
@@ -213,10 +209,8 @@ def _friction_start(problem: ChainProblem, model: str, bases: Sequence[JointValu
 
 
 def _extended(simpler: Mapping[str, float], model: str, speed: float, share: float) -> dict[str, float]:
-    """Return the values of a joint, with initial values of the parameters that a simpler friction model lacks.
-
-    speed: initial Stribeck speed, rad/s. share: initial load-dependent friction, relative to the load.
-    """
+    """Return the values of a joint, with initial values of the parameters that a simpler friction model lacks. speed:
+    initial Stribeck speed, rad/s. share: initial load-dependent friction, relative to the load."""
     own, dry = dict(simpler), simpler.get("coulomb", 0.0)
     if "stribeck" in FRICTION_MODELS[model] and "stribeck" not in own:
         own |= {"stribeck": 0.3 * dry, "coulomb": 0.85 * dry, "stribeck_speed": speed}

@@ -119,7 +119,7 @@ class PDLaw(_Law):
 
 
 @dataclass(frozen=True)
-class PIDLaw(_Law):
+class PIDLaw(PDLaw):
     """PID law: `PDLaw` plus ki times the integral of the error.
 
     The integral stops while the torque is limited, unless `windup` is 1.
@@ -133,14 +133,13 @@ class PIDLaw(_Law):
         _NO_LIMIT, _NO_SPEED_LIMIT, ActuatorParameter("follow", "", value=0.0), _ANTI_WINDUP)
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
-        return {c.KP: values["kp"], c.KI: values["ki"], c.KD: values["kd"], c.FOLLOW: values.get("follow", 0.0),
-                c.INTEGRAL_ERROR: 1.0, c.FEED: 1.0, c.U_LIMIT: values.get("torque_limit", np.inf),
+        return {**super().numbers(values), c.KI: values["ki"], c.INTEGRAL_ERROR: 1.0,
                 c.WINDUP: values.get("windup", 0.0)}
 
     def terms(self, known: Mapping[str, float], signals: DriveSignals) -> tuple[Array, dict[str, Array]]:
-        follow = known.get("follow", 0.0)
-        return _split(known, {"kp": signals.error, "ki": signals.integral,
-                              "kd": follow * signals.rate - signals.speed}, signals.feed)
+        torque, columns = super().terms(known, signals)
+        more, integral = _split(known, {"ki": signals.integral}, torque)
+        return more, {**columns, **integral}
 
 
 @dataclass(frozen=True)

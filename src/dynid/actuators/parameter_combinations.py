@@ -30,12 +30,8 @@ _MECHANICAL_PARAMETERS = {"armature", "viscous", "coulomb", "link_scale"}
 
 @dataclass(frozen=True, eq=False)
 class Identifiability:
-    """Result of the identifiability test of one joint chain.
-
-    Attributes:
-        identified: mask of the unknowns that the data determine (unknowns,).
-        notes: sentences on combinations of parameters that the data do not determine.
-    """
+    """Identifiability of one joint chain: mask of the unknowns that the data determine (unknowns,), and notes on
+    combinations of parameters that the data do not determine."""
 
     identified: Bools
     notes: tuple[Note, ...]

@@ -28,6 +28,8 @@ _MAX_STATES = 200  # rows of the motion that are kept: more of them change the a
 _MOVING_SHARE = 0.02  # share of a joint's greatest speed, above which its friction opposes the motion and is not static
 _LOAD_ROUNDS = 4  # fixed-point iterations of motor torque and load-dependent friction, which converge
 _MAX_REDRAWS = 200  # attempts to replace a draw outside the bounds; afterwards values outside are clipped
+_ARRAYS = ("values", "covariance", "identified", "lower", "upper", "supply")  # arrays of a saved posterior
+_STATES = ("speed", "motor", "external")  # arrays of its states
 # Columns of friction that is neither Coulomb nor viscous; joints of simulators lack such friction.
 _RICHER_FRICTION = (c.STRIBECK, c.LOAD_MOTOR, c.LOAD_EXTERNAL, c.STRIBECK_LOAD_MOTOR, c.STRIBECK_LOAD_EXTERNAL,
                     c.QUADRATIC_MOTOR, c.QUADRATIC_EXTERNAL)
@@ -158,10 +160,8 @@ class ActuatorPosterior:
         return wanted + np.diag(np.where(self.identified, 0.0, (spread * self.values) ** 2))
 
     def save(self, path: str | Path, settings: Mapping[str, Any] | None = None) -> None:
-        """Write the posterior as JSON. settings: settings of the run, stored in the same file."""
-        numbers = {"values": self.values, "covariance": self.covariance, "identified": self.identified,
-                   "lower": self.lower, "upper": self.upper, "supply": self.supply, "speed": self.states.speed,
-                   "motor": self.states.motor, "external": self.states.external}
+        """Write the posterior as JSON; settings: settings of the run, stored in the same file."""
+        numbers = {**{name: getattr(self, name) for name in _ARRAYS}, **vars(self.states)}
         write_json(Path(path), {
             "law": self.law, "joints": self.joints, "names": self.names, "owners": self.owners,
             "known": [_texts(table) for table in self.known], "notes": self.notes, "settings": dict(settings or {}),
@@ -180,29 +180,27 @@ class ActuatorPosterior:
         try:
             found = json.loads(read_small(Path(path)))
             texts = {name: tuple(map(str, found[name])) for name in ("joints", "names", "notes")}
-            arrays = {name: np.array(found[name], dtype=float) for name in
-                      ("values", "covariance", "identified", "lower", "upper", "supply", "speed", "motor", "external")}
+            arrays = {name: np.array(found[name], dtype=float) for name in (*_ARRAYS, *_STATES)}
             known = tuple({str(key): float(value) for key, value in table.items()} for table in found["known"])
             owners = tuple(tuple(int(j) for j in own) for own in found["owners"])
             law, settings = str(found["law"]), dict(found["settings"])
         except (OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
             raise damaged from None
         n, k = len(texts["joints"]), len(texts["names"])
-        shapes = {"values": (k,), "covariance": (k, k), "identified": (k,), "lower": (k,), "upper": (k,),
-                  "supply": (n,)}
-        if (any(arrays[name].shape != shape for name, shape in shapes.items()) or len(known) != n or len(owners) != k
+        shapes = ((k,), (k, k), (k,), (k,), (k,), (n,))
+        if (any(arrays[name].shape != shape for name, shape in zip(_ARRAYS, shapes, strict=True)) or len(known) != n
+                or len(owners) != k
                 or any(not 0 <= j < n for own in owners for j in own)
                 or not all(np.isfinite(arrays[name]).all() for name in ("values", "covariance", "supply"))
-                or len({arrays[name].shape for name in ("speed", "motor", "external")}) != 1
+                or len({arrays[name].shape for name in _STATES}) != 1
                 or arrays["speed"].shape[1:] != (n,)):
             raise damaged
         if law not in LAWS:
             raise ModelError(f"the drive law '{law}' is custom, so the result cannot be exported from the folder alone",
                              "call `estimate.posterior.simulated()` in the script that defines the law", "unknown-law")
-        states = DriveStates(arrays["speed"], arrays["motor"], arrays["external"])
-        return ActuatorPosterior(law, texts["joints"], texts["names"], owners, arrays["values"], arrays["covariance"],
-                                 arrays["identified"] > 0.5, arrays["lower"], arrays["upper"], known, arrays["supply"],
-                                 states, texts["notes"]), settings
+        states = DriveStates(*(arrays.pop(name) for name in _STATES))
+        return ActuatorPosterior(law, owners=owners, known=known, states=states, **texts,
+                                 **{**arrays, "identified": arrays["identified"] > 0.5}), settings
 
 
 def _texts(table: Mapping[str, float]) -> dict[str, str]:

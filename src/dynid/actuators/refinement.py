@@ -210,11 +210,9 @@ class _Minimum:
 
 def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None,
               progress: ProgressCallback) -> _Minimum:
-    """Return a local minimum of the squared position error, by a search from x (unknowns,).
-
-    residual: residuals (rows, dof) at x. share: steps of central differences relative to the scales of the unknowns;
-    None for one-sided differences.
-    """
+    """Return a local minimum of the squared position error, by a search from x (unknowns,). residual: residuals (rows,
+    dof) at x. share: steps of central differences relative to the scales of the unknowns; None for one-sided
+    differences."""
     damping, iterations, tolerance = _FIRST_DAMPING, 0, _FIRST_TOLERANCE if share is None else _COST_TOLERANCE
     while True:
         iterations += 1
@@ -247,10 +245,8 @@ def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: 
 
 def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[Array, Array] | None:
     """Return a point with a significantly lower cost near a local minimum, and its residuals; None if there is none.
-
     Points along the longer half of the principal axes of the covariance (unknowns, unknowns), in units of the scales of
-    the unknowns, are tested. Along the shorter axes the cost is too steep for a second minimum.
-    """
+    the unknowns, are tested. Along the shorter axes the cost is too steep for a second minimum."""
     weights, coarse = joint_weights(found.residual), problem.coarse
     base = found.residual if coarse is problem else coarse.residuals(found.x)
     if base is None:

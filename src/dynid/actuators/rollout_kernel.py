@@ -28,11 +28,9 @@ WORK_ROWS = 12
 
 @njit(**INNER_BORROWING)
 def friction_budget(p: Array, motor: float, external: float, speed: float) -> float:
-    """Return the largest dry friction torque of a joint, N m, by the friction models M1 to M6 of BAM.
-
-    p: parameters of the joint (JOINT_COLUMNS,), see `columns`. motor, external: torques of the motor and of the load,
-    N m. speed: velocity, rad/s.
-    """
+    """Return the largest dry friction torque of a joint, N m, by the friction models M1 to M6 of BAM. p: parameters of
+    the joint (JOINT_COLUMNS,), see `columns`. motor, external: torques of the motor and of the load, N m. speed:
+    velocity, rad/s."""
     budget = p[c.COULOMB] + abs(p[c.LOAD_EXTERNAL] * external - p[c.LOAD_MOTOR] * motor)
     more = p[c.STRIBECK] + abs(p[c.STRIBECK_LOAD_EXTERNAL] * external - p[c.STRIBECK_LOAD_MOTOR] * motor)
     if external * motor < 0.0:

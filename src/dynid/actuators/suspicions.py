@@ -57,12 +57,8 @@ class Released:
 
 @dataclass(frozen=True, eq=False)
 class Untested:
-    """A given parameter that the data cannot test.
-
-    Attributes:
-        name: name of the parameter.
-        changes: relative changes of the estimates per relative change of the parameter, by label of the estimate.
-    """
+    """A given parameter that the data cannot test: its name, and the relative changes of the estimates per relative
+    change of the parameter, by label of the estimate."""
 
     name: str
     changes: dict[str, float]
@@ -125,11 +121,9 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
 
 
 def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
-    """Return the delay that the first stage would estimate, s, and initial values (unknowns,) for this delay.
-
-    A wrong delay may make a stiff loop unstable. All other values of the fit are then far from those with the right
-    delay, and iterations from these values do not reach the solution.
-    """
+    """Return the delay that the first stage would estimate, s, and initial values (unknowns,) for this delay. A wrong
+    delay may make a stiff loop unstable. All other values of the fit are then far from those with the right delay, and
+    iterations from these values do not reach the solution."""
     free = replace(problem, known=tuple({key: value for key, value in own.items() if key != "delay"}
                                         for own in problem.known))
     first = first_stage(with_friction(free, "m1", (), None)).values
@@ -152,10 +146,8 @@ def _curved_minimum(cost: float, trials: Sequence[tuple[float, float, Refinement
 
 
 def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, given: float) -> dict[str, float]:
-    """Return the relative change of each determined estimate per relative change of a given parameter, by label.
-
-    given: relative change of the given parameter from `fit` to `other`.
-    """
+    """Return the relative change of each determined estimate per relative change of a given parameter, by label. given:
+    relative change of the given parameter from `fit` to `other`."""
     known = np.abs(fit.x) > _SIGNIFICANT_RELEASE * fit.std
     changes = np.where(known & ~fit.at_bound, (other.x - fit.x) / np.where(fit.x == 0.0, np.inf, fit.x), 0.0)
     return {problem.label(k): float(change / given) for k, change in enumerate(changes)

@@ -131,9 +131,8 @@ def _slow_speeds(logs: Sequence[Recording]) -> Array:
 
 def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptions, largest: Array) -> FreeMotion:
     """Return the standard deviations of torque noise, acceleration noise and low-speed friction, without a threshold.
-
-    Their squares are fitted to the squared residuals by non-negative least squares. largest: torques (dof,), N m or N.
-    """
+    Their squares are fitted to the squared residuals by non-negative least squares. largest: torques (dof,), N m or
+    N."""
     from scipy.optimize import nnls
 
     n, few = torques.tau.shape[1], torques.rows(slice(None, None, -(-len(torques.t) // MAX_VARIANCE_ROWS)))

@@ -14,6 +14,7 @@ from dynid.contacts.observer import ModelRows
 from dynid.findings import Finding
 from dynid.model import Model, Payload
 from dynid.output_fields import output_fields
+from dynid.plain import plain
 from dynid.recording import Recording
 from dynid.regression import BaseParameters
 from dynid.threads import one_blas_thread
@@ -65,11 +66,7 @@ class Contact:
                    peak_time=float, is_=str, finding=Finding)
     def to_dict(self) -> dict[str, Any]:
         """Return the contact as plain data for JSON."""
-        return {"start": self.start, "stop": self.stop, "alarm": self.alarm, "link": self.link,
-                "probability": float(self.probabilities.max()), "probabilities": self.probabilities.tolist(),
-                "wrench": self.wrench.tolist(), "std": self.std.tolist(), "link_wrench": self.link_wrench.tolist(),
-                "link_std": self.link_std.tolist(), "peak": self.peak, "peak_time": self.peak_time,
-                "is": self.finding.code, "finding": self.finding.to_dict()}
+        return {**plain(vars(self)), "probability": float(self.probabilities.max()), "is": self.finding.code}
 
 
 @dataclass(frozen=True, eq=False)

@@ -94,10 +94,8 @@ class ExcitingMotion:
         return self.trajectory.at(t).q
 
     def torques(self, theta: Array, t: ArrayLike) -> Array:
-        """Return the torques (m, dof) for parameters theta (parameters,) at times t (m,), s.
-
-        With standing feet, the result has the torques of the nominal model, and nan for the base.
-        """
+        """Return the torques (m, dof) for parameters theta (parameters,) at times t (m,), s. With standing feet, the
+        result has the torques of the nominal model, and nan for the base."""
         if isinstance(self.trajectory, WholeBodyTrajectory):
             joints = self.trajectory.torques(t)
             return np.hstack([np.full((len(joints), self.trajectory.dof - joints.shape[1]), np.nan), joints])
@@ -198,10 +196,8 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
 
 def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> float:
     """Return the factor on the duration that satisfies a violated limit; tried: previous slowdowns and their reports.
-
     The peak torque is extrapolated linearly from the last two reports. The peak is usually convex in 1 / slowdown,
-    because it also contains gravity and friction, so the extrapolation does not overestimate the slowdown.
-    """
+    because it also contains gravity and friction, so the extrapolation does not overestimate the slowdown."""
     if usage.kind != "torque":
         return float((1.0 + usage.excess) ** (1.0 / _DURATION_POWERS[usage.kind])) * (1.0 + _SPARE_DURATION)
     if len(tried) == 1:

@@ -128,11 +128,8 @@ def nominal_base_values(base: BaseParameters) -> Array:
 
 def magnitudes(base: BaseParameters, robot: Robot | None = None) -> Array:
     """Return the prior magnitude of every base parameter (base,): its nominal value, and at least a tenth of the RMS of
-    nominal values of the same unit.
-
-    If no nominal value of a unit is known, friction is a twentieth of the joint's torque limit at its top speed, and
-    other parameters are 1.
-    """
+    nominal values of the same unit. If no nominal value of a unit is known, friction is a twentieth of the joint's
+    torque limit at its top speed, and other parameters are 1."""
     beta = nominal_base_values(base)
     units = np.array(base.units)
     scale = np.empty(len(beta))

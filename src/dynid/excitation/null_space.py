@@ -115,10 +115,8 @@ def null_space_motion(path: SelfMotion, limits: Limits, *, duration: float = 20.
 
 
 def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, bounds: tuple[Array, Array]) -> Array:
-    """Return postures (points, dof) along the self-motion from `start` (dof,) in the direction `wish` (dof,).
-
-    The path ends at the bounds, at a singular posture, or where the path closes.
-    """
+    """Return postures (points, dof) along the self-motion from `start` (dof,) in the direction `wish` (dof,). The path
+    ends at the bounds, at a singular posture, or where the path closes."""
     path: list[Array] = []
     q, ahead = start, wish
     for _ in range(int(MAX_PATH_ANGLE / SELF_MOTION_STEP)):

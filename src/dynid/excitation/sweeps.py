@@ -56,23 +56,18 @@ def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: fl
         raise NotPossibleError(f"joint '{limits.names[j]}' cannot reach {speed:g} rad/s or m/s within its range and "
                                "acceleration limit; use lower speeds")
     middle = float(np.clip(home[j], low + half, high - half))
-    at = home.copy()
-    yield from _rest_to_rest(limits, home, home + (middle - half - home[j]) * _unit(j, limits.dof))
+    at, unit, zero = home.copy(), np.eye(limits.dof)[j], np.zeros(limits.dof)
+    yield from _rest_to_rest(limits, home, home + (middle - half - home[j]) * unit)
     at[j] = middle - half
     for sign in (1.0, -1.0):
-        velocity = sign * speed * _unit(j, limits.dof)
-        zero = np.zeros(limits.dof)
-        fast, slow = at + lead / 2.0 * velocity, at + sign * (2 * half - run_up) * _unit(j, limits.dof)
-        end = at + sign * 2 * half * _unit(j, limits.dof)
+        velocity = sign * speed * unit
+        fast, slow = at + lead / 2.0 * velocity, at + sign * (2 * half - run_up) * unit
+        end = at + sign * 2 * half * unit
         yield quintic_between((at, zero, zero), (fast, velocity, zero), lead)
         yield straight_line(fast, velocity, (2 * half - 2 * run_up) / speed)
         yield quintic_between((slow, velocity, zero), (end, zero, zero), lead)
         at = end
     yield from _rest_to_rest(limits, at, home)
-
-
-def _unit(j: int, dof: int) -> Array:
-    return np.eye(dof)[j]
 
 
 def _rest_to_rest(limits: Limits, first: Array, last: Array) -> Iterator[Piecewise]:

@@ -148,9 +148,7 @@ def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: To
 
 def _connected(first: State, last: State, limits: Limits, torque: TorqueLimit | None, what: str) -> list[Piecewise]:
     """Return the quintics from one state (position, velocity, acceleration) to another; one of the two is at rest.
-
-    what: description of the path in error messages.
-    """
+    what: description of the path in error messages."""
     direct, worst = _shortest(lambda duration: (first, last), limits, torque)
     if direct is not None:
         return [direct]

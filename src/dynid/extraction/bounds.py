@@ -127,10 +127,8 @@ class Bounds:
         return limits
 
     def of_others(self, parameters: Parameters, places: Ints) -> tuple[Array, Array]:
-        """Return lower and upper bounds of parameters that belong to no body, infinite if not given.
-
-        places: indices (k,) of these parameters; both results are (k,).
-        """
+        """Return lower and upper bounds of parameters that belong to no body, infinite if not given. places: indices
+        (k,) of these parameters; both results are (k,)."""
         low, high = np.full(len(places), -np.inf), np.full(len(places), np.inf)
         for k, place in enumerate(places):
             item = parameters.items[place]
@@ -208,10 +206,8 @@ def _skeleton(robot: Robot, name: str, numbers: Array | None) -> Array:
 
 
 def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, Array]:
-    """Return lower and upper bounds (10,) of the inertial variables of one body, in the order of `BODY`.
-
-    box: box around its link. numbers: nominal inertial parameters (10,), or None.
-    """
+    """Return lower and upper bounds (10,) of the inertial variables of one body, in the order of `BODY`. box: box
+    around its link. numbers: nominal inertial parameters (10,), or None."""
     middle, half = 0.5 * (box.low + box.high), 0.5 * (box.high - box.low)
     com, inertia = middle, np.zeros((3, 3))
     if numbers is not None:
@@ -236,9 +232,7 @@ def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, 
 
 def _others(model: Model, width: Width, values: Array | None) -> dict[str, Interval]:
     """Return intervals of parameters that belong to no body, by name: a multiple of their size on either side of zero.
-
-    Intervals of non-negative parameters start at zero. The size is the larger of nominal and identified value.
-    """
+    Intervals of non-negative parameters start at zero. The size is the larger of nominal and identified value."""
     found: dict[str, Interval] = {}
     for k, item in enumerate(model.parameters):
         if item.body is None:
@@ -263,10 +257,8 @@ def load_bounds(path: str | Path, model: Model, values: Array | None = None) -> 
 
 def bounds_from_table(table: Mapping[str, Any], model: Model, source: str = "bounds",
                       values: Array | None = None) -> Bounds:
-    """Return bounds from the table of a bounds file; missing entries have the default bounds of its `width`.
-
-    source: name of the file in error messages. values (parameters,): identified values, see `robot_bounds`.
-    """
+    """Return bounds from the table of a bounds file; missing entries have the default bounds of its `width`. source:
+    name of the file in error messages. values (parameters,): identified values, see `robot_bounds`."""
     _refuse(table, _FILE_KEYS, source)
     _check_numbers(table, source)
     width = next((one for one in WIDTHS if one == table.get("width", "normal")), None)

@@ -16,11 +16,9 @@ from dynid.kernel_store import njit
 
 @njit(cache=True)
 def full_vector(x: Any, exact: bool, offset: Any, spread: Any, places: Any, rest: Any) -> Any:
-    """Return the standard parameters (parameters,) of a candidate x (variables,) of a search.
-
-    In the exact form they are offset + spread x; in the penalty form, x has mass, centre of mass and central inertia of
-    each body, which are converted by Steiner's theorem.
-    """
+    """Return the standard parameters (parameters,) of a candidate x (variables,) of a search. In the exact form they
+    are offset + spread x; in the penalty form, x has mass, centre of mass and central inertia of each body, which are
+    converted by Steiner's theorem."""
     if exact:
         theta = offset.copy()
         for i in range(len(theta)):
@@ -78,9 +76,7 @@ def squared_excess(value: float, low: float, high: float, width: float) -> float
 def broken(theta: Any, places: Any, rest: Any, box: Any, rest_box: Any, light: Any, inertia: bool, sizes: Any,
            planes: Any, spheres: Any, whole: Any, room: float) -> Any:
     """Return the sum of squared violations of bounds, and that of physical conditions, by standard parameters theta.
-
-    The other arguments are arrays of `Conditions`, in the order of `Landscape.arrays`.
-    """
+    The other arguments are arrays of `Conditions`, in the order of `Landscape.arrays`."""
     bounds, physics, mass = 0.0, 0.0, 0.0
     x = np.empty((len(places), 10))
     for b in range(len(places)):

@@ -164,10 +164,8 @@ def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
 def _search(given: BaseValues, conditions: Conditions, options: ExtractionOptions, progress: Callable[[str], None],
             begin: Array | None) -> tuple[Array, int, int, int]:
     """Return the best standard parameters (parameters,), the number of the run that found them, the number of runs, and
-    the number of candidates.
-
-    begin: standard parameters (parameters,) for a first descent before the runs, which start at random points.
-    """
+    the number of candidates. begin: standard parameters (parameters,) for a first descent before the runs, which start
+    at random points."""
     space = make_space(given, conditions, options.form)
     matrix, values = _distance_rows(given, options)
     rng = np.random.default_rng(options.seed)
@@ -277,12 +275,8 @@ def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0) -> Co
 
 @dataclass(frozen=True, eq=False)
 class Slope:
-    """Scaled variables y of a descent, and the distance from base values in its loss.
-
-    Attributes:
-        spread: matrix (parameters, variables) of theta = start + spread y; a typical step of y is one.
-        matrix, values: coefficients (k, parameters) and values (k,) of |matrix theta - values|^2 in the loss.
-    """
+    """Scaled variables y of a descent, theta = start + spread y with spread (parameters, variables), and the term
+    |matrix theta - values|^2 of its loss, with matrix (k, parameters) and values (k,)."""
 
     spread: Array
     matrix: Array

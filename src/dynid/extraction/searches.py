@@ -104,10 +104,8 @@ def find_search(name: str) -> Search:
 
 
 def solve(name: Search, landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:
-    """Return the best candidate (variables,) of a search by its name, and the number of evaluations.
-
-    The search "gradient" returns the start (variables,), because only a local search follows.
-    """
+    """Return the best candidate (variables,) of a search by its name, and the number of evaluations. The search
+    "gradient" returns the start (variables,), because only a local search follows."""
     if name == "gradient" or not np.any(landscape.space.high > landscape.space.low):
         return start, 0
     return _SOLVERS[name](landscape, start, evaluations, rng)

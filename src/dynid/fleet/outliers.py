@@ -100,10 +100,8 @@ def fleet_parts(base: BaseParameters, joints: Sequence[str]) -> dict[str, Array]
 
 
 def standing_out(robots: Sequence[RobotFold], known: Sequence[RobotInformation], rate: float = RATE) -> StandingOut:
-    """Return the parts of robots that differ from the fleet, whose mean and spread exclude these parts.
-
-    known: information of each robot's data on the base parameters. rate: false discovery rate.
-    """
+    """Return the parts of robots that differ from the fleet, whose mean and spread exclude these parts. known:
+    information of each robot's data on the base parameters. rate: false discovery rate."""
     base = robots[0].regression.base
     parts = fleet_parts(base, robots[0].regression.joints)
     labels, places = tuple(parts), list(parts.values())
@@ -214,11 +212,8 @@ class _Score:
 
     def test(self, own: Array, fleet: Pooling, robots: int) -> tuple[float, Array, Array]:
         """Return the p-value of a part's difference, the change of base parameters (base,) and its covariance (base,
-        base).
-
-        The test is Fisher's F, with fewer degrees of freedom if more of the variance is between robots. own: effect
-        (base, k) of the part on the base parameters. robots: number of robots.
-        """
+        base). The test is Fisher's F, with fewer degrees of freedom if more of the variance is between robots. own:
+        effect (base, k) of the part on the base parameters. robots: number of robots."""
         from scipy.stats import f as fisher
 
         square, rank, delta, covariance = change_test(own, self.matrix, self.score)

@@ -34,12 +34,8 @@ _MIN_LOG_SPREAD, _MAX_LOG_SPREAD = -14.0, 6.0
 
 @dataclass(frozen=True, eq=False)
 class RobotInformation:
-    """Information of one robot's data on the base parameters.
-
-    Attributes:
-        root: square root (base, k) of the information matrix root root'.
-        seen: root' theta_hat (k,), with the estimate theta_hat of the robot; its covariance is the identity.
-    """
+    """Information of one robot's data on the base parameters: square root `root` (base, k) of the information matrix
+    root root', and `seen` = root' theta_hat (k,), with the estimate theta_hat; its covariance is the identity."""
 
     root: Array
     seen: Array
@@ -131,10 +127,8 @@ def pool(robots: Sequence[RobotFold]) -> Pooling:
 
 def pool_known(base: BaseParameters, data: Sequence[RobotInformation], groups: Ints,
                near: Pooling | None = None) -> Pooling:
-    """Return mean and spread of a fleet from the information of each robot's data.
-
-    groups: group of each parameter (base,), see `parameter_groups`. near: a similar fleet, as the start of the search.
-    """
+    """Return mean and spread of a fleet from the information of each robot's data. groups: group of each parameter
+    (base,), see `parameter_groups`. near: a similar fleet, as the start of the search."""
     from scipy.optimize import minimize
 
     size = _sizes(base, _common_mean(data))
@@ -162,12 +156,9 @@ def pool_known(base: BaseParameters, data: Sequence[RobotInformation], groups: I
 
 
 def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, size: Array, member: Array) -> Array:
-    """Return logarithms of the spreads closer to the maximum of the evidence, by a fixed-point iteration.
-
-    At the maximum, the squared differences between robots equal their expectation. Each variance is therefore
-    multiplied by the root of the ratio of the two. The iteration never decreases the likelihood (Zhou, Hu, Zhou and
-    Lange 2019).
-    """
+    """Return logarithms of the spreads closer to the maximum of the evidence, by a fixed-point iteration. At the
+    maximum, the squared differences between robots equal their expectation. Each variance is therefore multiplied by
+    the root of the ratio of the two. The iteration never decreases the likelihood (Zhou, Hu, Zhou and Lange 2019)."""
     for _ in range(_FIXED_POINT_STEPS):
         _, (wide, expected), *_ = _evidence(data, np.exp(2.0 * logs)[groups] * size ** 2)
         ratio = (member @ (wide * size ** 2)) / np.maximum(member @ (expected * size ** 2), 1e-300)
@@ -215,10 +206,8 @@ def _lower_factor(root: Array, variances: Array) -> Array:
 
 
 def _evidence(data: Sequence[RobotInformation], variances: Array) -> tuple[float, Array, Array, Array]:
-    """Return the log restricted likelihood, its derivative by the variances, the mean (base,) and its covariance.
-
-    The derivative is half the difference of two parts (2, base): squared differences, and their expectation.
-    """
+    """Return the log restricted likelihood, its derivative by the variances, the mean (base,) and its covariance. The
+    derivative is half the difference of two parts (2, base): squared differences, and their expectation."""
     information, score, parts = np.zeros((len(variances),) * 2), np.zeros(len(variances)), []
     total = 0.0
     for one in data:

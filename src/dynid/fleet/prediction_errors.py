@@ -105,10 +105,8 @@ def cross_prediction(robots: Sequence[RobotFold], folds: Sequence[Sequence[LogFo
 
 
 def _without_each(robot: RobotFold) -> list[Array | None]:
-    """Return estimates (base,) of a robot without each of its logs in turn; from the only log if there is no other.
-
-    An estimate is None if the other logs do not determine it.
-    """
+    """Return estimates (base,) of a robot without each of its logs in turn; from the only log if there is no other. An
+    estimate is None if the other logs do not determine it."""
     if len(robot.regression.blocks) < 2:
         return [robot.solution.beta]
     estimates: list[Array | None] = []

@@ -26,12 +26,8 @@ from dynid.runs.settings import RunSettings
 
 @dataclass(frozen=True)
 class OddLog:
-    """A log that differs from the other logs of its robot.
-
-    Attributes:
-        robot, source: names of the robot and of the log.
-        ratio: torque residual of the log with the model from the other logs, divided by that with its own model.
-    """
+    """A log that differs from the other logs of its robot; ratio: torque residual of the log with the model from the
+    other logs, divided by that with its own model."""
 
     robot: str
     source: str

@@ -79,10 +79,8 @@ def _median(values: Array, weights: Array) -> float:
 
 
 def _with_noise(robot: RobotFold, variance: Array, level: Array, measured: Array, spare: Array) -> RobotFold:
-    """Return the robot with given variances (dof,) of its rows and given noise levels (dof,).
-
-    measured: noise levels (dof,) of its own data. spare: independent rows (dof,) from which `measured` was estimated.
-    """
+    """Return the robot with given variances (dof,) of its rows and given noise levels (dof,). measured: noise levels
+    (dof,) of its own data. spare: independent rows (dof,) from which `measured` was estimated."""
     deviation = np.sqrt(np.maximum(variance, 1e-18 * variance.max(initial=0.0)))
     weights = 1.0 / deviation if np.all(deviation > 0) else robot.weights
     noise = []

@@ -89,8 +89,9 @@ def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates]) -> Scatte
     between, p_between = np.full(count, np.nan), np.full(count, np.nan)
     for k in range(count):
         scale = max(ratio[k], 1.0) if np.isfinite(ratio[k]) else 1.0
-        square, free, between[k] = _between(values[:, k], variances[:, k] * scale)
+        square, free, spread = _within([(values[:, k], np.sqrt(np.maximum(variances[:, k], 0.0) * scale))])
         if free > 0:
+            between[k] = spread
             p_between[k] = float(fisher.sf(square / free, free, degrees_of_freedom[k]) if degrees_of_freedom[k] > 0 else
                                  chi2.sf(square, free))
     crossed = two_way(logs)
@@ -101,14 +102,12 @@ def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates]) -> Scatte
     return Scatter(ratio, within, between, p_within, p_between, crossed, tuple(differs))
 
 
-def _within(robots: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
-    """Return the sum of squares about each robot's own mean, its degrees of freedom, and the standard deviation in
-    excess of noise (DerSimonian and Laird 1986).
-
-    robots: values (logs,) of one parameter and their standard errors (logs,), the unit of the squares, for each robot.
-    """
+def _within(groups: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
+    """Return the sum of squares about the mean of each group, its degrees of freedom, and the standard deviation in
+    excess of noise (DerSimonian and Laird 1986). groups: values (n,) of one parameter and their standard errors (n,),
+    the unit of the squares, for each group."""
     square, free, size = 0.0, 0, 0.0
-    for values, std in robots:
+    for values, std in groups:
         known = np.isfinite(values) & np.isfinite(std) & (std > 0)
         if known.sum() < 2:
             continue
@@ -119,20 +118,9 @@ def _within(robots: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
     return square, free, float(np.sqrt(max(square - free, 0.0) / size)) if size > 0 else 0.0
 
 
-def _between(values: Array, variances: Array) -> tuple[float, int, float]:
-    """Return the sum of squares about the mean of all robots, its degrees of freedom, and the standard deviation in
-    excess of noise, for values (robots,) of one parameter with variances (robots,)."""
-    known = np.isfinite(values) & (variances > 0)
-    if known.sum() < 2:
-        return 0.0, 0, float("nan")
-    return _within([(values[known], np.sqrt(variances[known]))])
-
-
 def discoveries(probabilities: ArrayLike, rate: float) -> Bools:
     """Return a mask of the significant tests at a false discovery rate `rate` (Benjamini and Hochberg 1995).
-
-    probabilities: p-values of any shape, the shape of the mask; non-finite entries were not tested.
-    """
+    probabilities: p-values of any shape, the shape of the mask; non-finite entries were not tested."""
     p = np.asarray(probabilities, dtype=float)
     ordered = np.sort(p[np.isfinite(p)])
     below = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))

@@ -25,7 +25,7 @@ from dynid.estimate.fitted import first_estimate, top_speeds
 from dynid.files import write_whole
 from dynid.fleet.change_detection import LogEstimates, PartChange, Series, changes
 from dynid.fleet.outliers import StandingOut, changes_prior, fleet_parts, standing_out
-from dynid.fleet.pooling import PooledRobot, RobotInformation
+from dynid.fleet.pooling import RobotInformation
 from dynid.fleet.prediction_errors import CrossPrediction, commanded, cross_prediction
 from dynid.fleet.result import FleetResult, OddLog
 from dynid.fleet.robot_fold import RobotFold, level_noise, log_noise
@@ -115,10 +115,8 @@ def _with_gone(store: FoldStore, logs: Sequence[LogSource], folded: FoldedLogs) 
 
 def compare(settings: FleetSettings, robot: Robot, model: LinearModel, store: FoldStore, folded: FoldedLogs,
             progress: ProgressCallback) -> FleetResult:
-    """Return the comparison of the robots of a fleet, from their compressed logs.
-
-    The logs are read from the store robot by robot, several times, and only sums and estimates are kept.
-    """
+    """Return the comparison of the robots of a fleet, from their compressed logs. The logs are read from the store
+    robot by robot, several times, and only sums and estimates are kept."""
     notes = list[str]()
     progress("comparing robots")
     odd = _odd_logs(KeptFolds(store, model, folded.entries))
@@ -129,7 +127,8 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, store: Fo
     spread = scatter(robots, logs)
     known = [RobotInformation.from_fold(one, spread.inflation) for one in robots]
     out = standing_out(robots, known, settings.rate)
-    pooled = _pooled(robots, known, out)
+    pooled = tuple(out.pooling.member(one.name, information, changes_prior(free, out.pooling.size))
+                   for one, information, free in zip(robots, known, out.free, strict=True))
     progress("testing for changes over time")
     changed = _changes(robots, same_structure, out, spread.inflation, settings.rate)
     shared: SharedEstimate | None = None
@@ -158,11 +157,9 @@ def _undecided(robots: int) -> str:
 
 
 def _odd_logs(folds: Mapping[str, list[LogFold]]) -> tuple[OddLog, ...]:
-    """Return the logs that disagree with the other logs of their robot.
-
-    A log disagrees if its residuals with the model of the other logs are large compared with those with its own model,
-    and much larger than those of the other logs in cross-validation.
-    """
+    """Return the logs that disagree with the other logs of their robot. A log disagrees if its residuals with the model
+    of the other logs are large compared with those with its own model, and much larger than those of the other logs in
+    cross-validation."""
     odd = []
     for name in folds:
         own = folds[name]
@@ -195,13 +192,6 @@ def _ratios(name: str, own: Sequence[LogFold]) -> Array:
         least = np.maximum(fold.regression.misfits(mine.beta) / spare, 1e-300)
         ratios[k] = float(np.sqrt(np.max(fold.regression.misfits(rest.beta) / rows / least)))
     return ratios
-
-
-def _pooled(robots: Sequence[RobotFold], known: Sequence[RobotInformation],
-            out: StandingOut) -> tuple[PooledRobot, ...]:
-    """Return the estimate of every robot with the fleet as prior, except for the parts in which the robot differs."""
-    return tuple(out.pooling.member(robot.name, one, changes_prior(free, out.pooling.size))
-                 for robot, one, free in zip(robots, known, out.free, strict=True))
 
 
 def _changes(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], out: StandingOut, inflation: float,

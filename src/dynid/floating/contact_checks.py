@@ -22,14 +22,9 @@ DRIFT_SPEED = 0.003  # m/s of all standing feet together, above which the pose o
 
 @dataclass(frozen=True, eq=False)
 class FootSpeeds:
-    """Velocities of the contact points of a robot with a free base.
-
-    Attributes:
-        velocity: velocities relative to the ground (samples, feet, 3), m/s, in the axes of the root.
-        standing: mask of standing feet (samples, feet).
-        is_absolute: whether the velocity of the base is measured; otherwise velocities are relative to the median of
-            the standing feet.
-    """
+    """Velocities of the contact points relative to the ground (samples, feet, 3), m/s, in the axes of the root, and the
+    mask of standing feet (samples, feet); is_absolute: whether the velocity of the base is measured. Otherwise
+    velocities are relative to the median of the standing feet."""
 
     velocity: Array
     standing: Bools

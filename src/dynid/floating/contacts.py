@@ -65,10 +65,8 @@ def contact_jacobian(robot: Robot, contact: Contact, q: Array, down: Array | Non
 
 
 def _constrained_rows(contact: Contact, pose: Array, jacobian: Array, down: Array | None) -> Array:
-    """Return the rows of a frame's Jacobian (samples, 6, columns) whose velocities are zero at an active contact.
-
-    pose: poses of the frame (samples, 4, 4). down: unit vector toward the ground (samples, 3), for round feet.
-    """
+    """Return the rows of a frame's Jacobian (samples, 6, columns) whose velocities are zero at an active contact. pose:
+    poses of the frame (samples, 4, 4). down: unit vector toward the ground (samples, 3), for round feet."""
     if contact.radius > 0.0:
         if down is None:
             raise ModelError(f"contact '{contact.frame}' is round, so the contact point on the foot depends on the "
@@ -105,9 +103,7 @@ def contact_bias(robot: Robot, contact: Contact, q: Array, dq: Array) -> Array:
 def standing_jacobian(robot: Robot, contacts: Sequence[Contact], q: Array, down: Array | None = None
                       ) -> tuple[Array, list[int]]:
     """Return the stacked Jacobians of all contacts (samples, rows, 6 + n), and the index of each row's contact.
-
-    Positions q and directions down are those of `contact_jacobian`.
-    """
+    Positions q and directions down are those of `contact_jacobian`."""
     places = frame_jacobians(robot, [contact.frame for contact in contacts], q)
     parts = [_constrained_rows(contact, *place, down) for contact, place in zip(contacts, places, strict=True)]
     owners = [k for k, part in enumerate(parts) for _ in range(part.shape[1])]
@@ -182,13 +178,8 @@ def find_feet(robot: Robot) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FootColumns:
-    """Assignment of the columns of a signal to the feet.
-
-    Attributes:
-        frames: names of the frames of the feet, in the order of the columns.
-        width: number of columns of each foot.
-        note: a sentence on the assumed order, or empty.
-    """
+    """Assignment of the columns of a signal to the feet: names of the feet's frames in the order of the columns, number
+    of columns of each foot, and a sentence on the assumed order, or empty."""
 
     frames: tuple[str, ...]
     width: int

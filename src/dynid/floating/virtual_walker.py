@@ -202,11 +202,9 @@ def _sines(t: Array, count: int, rng: np.random.Generator, top: float) -> tuple[
 
 
 def _lifts(t: Array, feet: int, height: float) -> Array:
-    """Return the heights of the feet, m, and their first and second derivatives (3, samples, feet).
-
-    One foot after the other is lifted for half a second, with half a second between. The height over time is the fourth
-    power of a sine.
-    """
+    """Return the heights of the feet, m, and their first and second derivatives (3, samples, feet). One foot after the
+    other is lifted for half a second, with half a second between. The height over time is the fourth power of a
+    sine."""
     out = np.zeros((3, len(t), feet))
     if height <= 0.0 or not feet:
         return out

@@ -177,9 +177,7 @@ def _readable(recording: Recording, notes: list[str]) -> dict[str, Array]:
 
 def _quaternion_order(recording: Recording, choices: dict[QuaternionOrder, Array]) -> tuple[QuaternionOrder, str]:
     """Return the order of quaternion components that fits the angular rates of an IMU best, and the reason as text.
-
-    Without an IMU, the order is chosen for which the base is more upright.
-    """
+    Without an IMU, the order is chosen for which the base is more upright."""
     rate = _rate(recording)
     if rate is not None and float(np.std(rate)) > 0.0:
         errors = order_errors(recording.t, rate, choices)

@@ -37,10 +37,8 @@ def low_pass_kernel(cutoff: float, rate: float) -> Array:
 
 
 def derivative_kernels(kernel: Array, rate: float) -> tuple[Array, Array, Array]:
-    """Return a smoothing kernel and kernels of the first and second derivative (differences of fourth order).
-
-    kernel: smoothing kernel (odd,). rate: sampling rate, Hz. All three results are (odd + 4,).
-    """
+    """Return a smoothing kernel and kernels of the first and second derivative (differences of fourth order). kernel:
+    smoothing kernel (odd,). rate: sampling rate, Hz. All three results are (odd + 4,)."""
     first = rate / 12.0 * np.array([-1.0, 8.0, 0.0, -8.0, 1.0])  # as convolved: the newest sample first
     second = rate ** 2 / 12.0 * np.array([-1.0, 16.0, -30.0, 16.0, -1.0])
     return (np.convolve(kernel, [0.0, 0.0, 1.0, 0.0, 0.0]), np.convolve(kernel, first), np.convolve(kernel, second))
@@ -188,10 +186,8 @@ class CausalRows:
 
 
 def _filtered(kernels: tuple[Array, ...], held: list[Array], start: int, reach: int) -> Array:
-    """Return the filtered entries (rows,) of one time: the sum of each kernel applied to its entries (m, rows).
-
-    start: index of the first entry of the window. reach: length of the window in entries, minus one.
-    """
+    """Return the filtered entries (rows,) of one time: the sum of each kernel applied to its entries (m, rows). start:
+    index of the first entry of the window. reach: length of the window in entries, minus one."""
     row = kernels[0] @ held[0][start:start + reach + 1]
     for kernel, entries in zip(kernels[1:], held[1:], strict=True):
         row += kernel @ entries[start:start + reach + 1]

@@ -121,7 +121,7 @@ class Feed:
         self.stamps.gap = options.gap or 0.0
         self._rows: CausalRows | None = None
         self._run, self._top = -1, np.zeros(len(joints)) if top is None else top.copy()
-        self._first: list[tuple[float, Array, Array]] = []  # raw samples that determine the filter
+        self._first: list[tuple[float, Array, Array]] = []  # raw samples that wait for the filter
         # With dry friction, rows at rest are not informative; without it they are used from the start.
         self.has_moved, self._looked = slow is not None, -np.inf
 
@@ -133,13 +133,9 @@ class Feed:
     def push(self, t: Array, q: Array, tau: Array) -> int:
         """Add raw samples: stamps (m,), positions (m, dof) or (m, 2 dof) with references, torques (m, dof); return the
         number of completed rows."""
-        samples = [(float(stamp), x, y) for stamp, x, y in zip(t, q, tau, strict=True)]
-        if not self._ready() or not self.has_moved:
-            self._first += samples
-            if not self._moves() or not (self._ready() or self._learn()):
-                return 0
-            samples, self._first = self._first, []
-        return self._go(samples)
+        self._first += [(float(stamp), x, y) for stamp, x, y in zip(t, q, tau, strict=True)]
+        is_known = self._ready() and self.has_moved
+        return self._go() if is_known or (self._moves() and (self._ready() or self._learn())) else 0
 
     def _moves(self) -> bool:
         """Return whether the robot has moved, and drop samples that are long before its first motion."""
@@ -162,18 +158,13 @@ class Feed:
         return self.has_moved
 
     def finish(self) -> int:
-        """Process the waiting samples at the end of the source, and return the number of completed rows.
+        """Process the waiting samples at the end of the source, and return the number of completed rows. The filter is
+        chosen from the available samples, even if they are few."""
+        return self._go() if self._first and (self._ready() or self._learn(ended=True)) else 0
 
-        The filter is chosen from the available samples, even if they are few.
-        """
-        if not self._first or not (self._ready() or self._learn(ended=True)):
-            return 0
-        samples, self._first = self._first, []
-        return self._go(samples)
-
-    def _go(self, samples: list[tuple[float, Array, Array]]) -> int:
-        """Convert raw samples to equation rows; return their number."""
-        done = 0
+    def _go(self) -> int:
+        """Convert the waiting raw samples to rows of the regression, and return the number of completed rows."""
+        done, samples, self._first = 0, self._first, []
         for start in range(0, len(samples), _AT_ONCE):
             for sample in samples[start:start + _AT_ONCE]:
                 run, held = self.stamps.run, (self.stamps.t, self.stamps.q, self.stamps.tau)
@@ -217,10 +208,8 @@ class Feed:
         return bool(self.rate and self.cutoff and self.stamps.gap)
 
     def _learn(self, ended: bool = False) -> bool:
-        """Determine rate, gap and cut-off from the first samples, and return whether this was possible.
-
-        ended: whether the source has ended, so that few samples must suffice.
-        """
+        """Determine rate, gap and cut-off from the first samples, and return whether this was possible. ended: whether
+        the source has ended, so that few samples must suffice."""
         given = self.options.rate is not None and self.options.cutoff is not None
         long = 0.0 if given or ended else _LEARNT_EARLIEST if len(self._first) >= _SAMPLES_FOR_RATE else _LEARNT_AFTER
         if len(self._first) < _MIN_SAMPLES_FOR_RATE or self._first[-1][0] - self._first[0][0] < long:

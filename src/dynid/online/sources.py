@@ -224,10 +224,8 @@ def _counts_drops(door: socket.socket) -> bool:
 
 
 def parsed(line: str, dof: int, complain: Complain) -> Block | None:
-    """Return one sample from a line of text; None for a header or a line that cannot be read.
-
-    complain: function that receives a sentence on a line that cannot be read.
-    """
+    """Return one sample from a line of text; None for a header or a line that cannot be read. complain: function that
+    receives a sentence on a line that cannot be read."""
     line = line.strip()
     if not line or line.startswith("#"):
         return None

@@ -24,11 +24,9 @@ _UNDETERMINED_ERROR_RATIO = 1e6  # times the largest standard error, for paramet
 
 
 def weighed(theta: Array, parts: Parts, mass: tuple[float, float]) -> tuple[Array, Parts]:
-    """Return a load's parameters (10,) and the parts of their covariance (10, 10), updated by a weighed mass.
-
-    mass: value and standard deviation of the weighed mass, kg. The weighed mass also reduces correlated uncertainty,
-    such as that of drive gains.
-    """
+    """Return a load's parameters (10,) and the parts of their covariance (10, 10), updated by a weighed mass. mass:
+    value and standard deviation of the weighed mass, kg. The weighed mass also reduces correlated uncertainty, such as
+    that of drive gains."""
     value, std = mass
     if not (np.isfinite(value) and np.isfinite(std)) or value <= 0 or std < 0:
         raise ModelError("the mass of a payload must be positive, with a standard deviation that is not negative, "
@@ -80,10 +78,8 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
 
 
 def distance(theta: Array, other: Array, covariance: Array) -> float:
-    """Return the Mahalanobis distance of two vectors of ten inertial parameters, in standard deviations.
-
-    The distance is infinite if the covariance (10, 10) is zero and the vectors differ.
-    """
+    """Return the Mahalanobis distance of two vectors of ten inertial parameters, in standard deviations. The distance
+    is infinite if the covariance (10, 10) is zero and the vectors differ."""
     if not np.any(covariance):
         return float(np.inf if np.any(theta != other) else 0.0)
     size = np.sqrt(np.maximum(np.diag(covariance), 1e-300))

@@ -46,10 +46,8 @@ class Entry:
 
 
 def entries(found: PayloadEstimate, to_flange: Array | None = None) -> tuple[Entry, ...]:
-    """Return a payload in the format of every known controller.
-
-    to_flange: pose (4, 4) of the payload's frame in the flange; None for the identity.
-    """
+    """Return a payload in the format of every known controller. to_flange: pose (4, 4) of the payload's frame in the
+    flange; None for the identity."""
     return tuple(controller_entry(found.numbers, maker, to_flange) for maker in FORMATS)
 
 
@@ -114,10 +112,8 @@ FORMATS: dict[str, Callable[[float, Array, Array], Entry]] = {
 
 
 def principal(inertia: Array) -> tuple[Array, Array]:
-    """Return principal moments (3,) and axes (3, 3) of an inertia matrix (3, 3).
-
-    The axes are the columns of a rotation matrix, ordered so that each is nearest to the coordinate axis of its index.
-    """
+    """Return principal moments (3,) and axes (3, 3) of an inertia matrix (3, 3). The axes are the columns of a rotation
+    matrix, ordered so that each is nearest to the coordinate axis of its index."""
     moments, axes = np.linalg.eigh(inertia)
     if np.ptp(moments) <= 1e-9 * max(float(np.abs(moments).max()), 1e-300):
         return np.diag(inertia).copy(), np.eye(3)

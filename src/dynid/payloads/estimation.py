@@ -161,10 +161,8 @@ def _unloaded_logs(data: UnloadedData | None) -> tuple[Samples, ...]:
 
 def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: Unloaded, method: PayloadMethod,
             friction: bool, threads: int | None) -> tuple[LoadedEquations, LinearPayloadFit]:
-    """Return the equations of the loaded logs and their linear fit by a method.
-
-    With load-dependent friction, the fit is computed twice, because the friction depends on the estimated load.
-    """
+    """Return the equations of the loaded logs and their linear fit by a method. With load-dependent friction, the fit
+    is computed twice, because the friction depends on the estimated load."""
     numbers: Array | None = None
     for _ in range(2 if friction else 1):
         made = loaded(estimate, logs, term, friction=friction, numbers=numbers, threads=threads)

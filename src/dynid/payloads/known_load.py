@@ -37,13 +37,8 @@ _MIN_WEIGHT_SHARE = 0.05
 
 @dataclass(frozen=True)
 class KnownLoad:
-    """A load with known inertial parameters.
-
-    Attributes:
-        frame: name of the frame on which the load is mounted.
-        numbers: inertial parameters (10,) in this frame, SI units.
-        std: relative standard deviation of the mass.
-    """
+    """A load with known inertial parameters `numbers` (10,), SI units, in its mounting frame; std: relative standard
+    deviation of the mass."""
 
     frame: str
     numbers: tuple[float, ...]

@@ -89,10 +89,8 @@ class LivePayload(Streamed):
     # -- data ------------------------------------------------------------------------------------
     @one_blas_thread()
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
-        """Update with raw time stamps (s), positions and torques, one sample or a block, as in `Online.feed`.
-
-        Returns the number of completed rows, which are `delay` seconds old. Commanded positions are not used.
-        """
+        """Update with raw time stamps (s), positions and torques, one sample or a block, as in `Online.feed`. Returns
+        the number of completed rows, which are `delay` seconds old. Commanded positions are not used."""
         return self._feed.push(*fed_samples(t, q, tau, self._made.model.dof))
 
     @one_blas_thread()

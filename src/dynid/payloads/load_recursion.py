@@ -356,11 +356,9 @@ def training_torques(estimate: Estimate) -> Array:
 
 def largest_load(estimate: Estimate, robot: Robot, frame: str,
                  given: tuple[float, float] | None) -> tuple[float, float]:
-    """Return the largest expected mass (kg) of a load and its distance from its frame (m).
-
-    Without given values, the mass is the payload of the robot file, or the mass that the strongest joint can carry with
-    the arm outstretched. The distance is a fifth of the reach.
-    """
+    """Return the largest expected mass (kg) of a load and its distance from its frame (m). Without given values, the
+    mass is the payload of the robot file, or the mass that the strongest joint can carry with the arm outstretched. The
+    distance is a fifth of the reach."""
     if given is not None:
         if len(given) != 2 or not all(np.isfinite(x) and x > 0.0 for x in given):
             raise ModelError("the largest expected load must be a positive mass in kg and distance in m, got "

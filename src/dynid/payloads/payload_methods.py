@@ -60,12 +60,8 @@ class Unloaded:
 
 @dataclass(frozen=True, eq=False)
 class Nuisance:
-    """Nuisance parameters: changes of friction under load, with priors of mean zero.
-
-    Attributes:
-        places: columns (n,) of these parameters in the loaded equations.
-        std: prior standard deviations (n,).
-    """
+    """Nuisance parameters, the changes of friction under load, with priors of mean zero: their columns (n,) in the
+    loaded equations, and their prior standard deviations (n,)."""
 
     places: Ints
     std: Array
@@ -170,9 +166,7 @@ def difference(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, 
 
 def pseudo_inverse(matrix: Array) -> tuple[Array, Bools]:
     """Return the pseudo-inverse (n, rows) of a matrix (rows, n), and a mask (n,) of the unknowns that it determines.
-
-    Columns are scaled to unit length, except columns at rounding level, which count as zero.
-    """
+    Columns are scaled to unit length, except columns at rounding level, which count as zero."""
     size = np.linalg.norm(matrix, axis=0)
     there = size > MIN_COLUMN_SHARE * size.max(initial=0.0)
     matrix, size = np.where(there, matrix, 0.0), np.where(there, size, 1.0)

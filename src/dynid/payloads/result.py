@@ -131,10 +131,8 @@ class PayloadEstimate:
         return np.column_stack([self.moment - reach, self.moment + reach])
 
     def mass_bounds(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the smallest and largest mass, kg, that agree with the data.
-
-        If the data do not determine the mass, the centre of mass is assumed within `lever` of the frame.
-        """
+        """Return the smallest and largest mass, kg, that agree with the data. If the data do not determine the mass,
+        the centre of mass is assumed within `lever` of the frame."""
         low, high = np.array([-1.0, 1.0]) * self._quantile(level) * self.mass_std + self.free[9]
         if self.has_mass:
             return max(float(low), 0.0), float(high)

@@ -69,12 +69,7 @@ class Usage:
 
 @dataclass(frozen=True, eq=False)
 class LimitReport:
-    """Largest use of every limit over a motion.
-
-    Attributes:
-        usages: use of each limit.
-        unchecked: sentences on limits that could not be checked.
-    """
+    """Largest use of every limit over a motion; unchecked: sentences on limits that could not be checked."""
 
     usages: tuple[Usage, ...]
     unchecked: tuple[str, ...] = ()

@@ -79,11 +79,8 @@ class Limits:
 
     @staticmethod
     def from_robot(robot: Robot, *, margin: float = 0.0, **given: Any) -> Limits:
-        """Return the limits of a robot file.
-
-        margin: share of the range that is kept free at each end, and share of the robot's own velocities and torques.
-        given: fields of `Limits` that replace those of the robot file.
-        """
+        """Return the limits of a robot file. margin: share of the range that is kept free at each end, and share of the
+        robot's own velocities and torques. given: fields of `Limits` that replace those of the robot file."""
         if not 0.0 <= margin < 0.5:
             raise DynidError(f"the margin must be a share of the limits, from 0 to below 0.5, got {margin:g}",
                              code="wrong-margin")
@@ -154,12 +151,8 @@ _NOT_CLOSED = 1e6  # condition number of loops that do not close, relative to th
 class LoopLimit:
     """Limit on the condition number of loop closures, which grows near singular postures.
 
-    The value is log10 of the ratio to the largest allowed condition number: an excess of 1 is a factor of ten.
-
-    Attributes:
-        robot: robot with closed loops.
-        condition: largest allowed condition number.
-        margin: distance from the limit that is kept free, as log10.
+    The value is log10 of the ratio to the largest allowed condition number `condition`: an excess of 1 is a factor of
+    ten. margin: distance from the limit that is kept free, as log10.
     """
 
     robot: Robot

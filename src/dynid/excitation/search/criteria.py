@@ -106,12 +106,8 @@ def _hadamard(matrix: Array, s: Eigenvalues) -> Value:
 
 @dataclass(frozen=True)
 class Criterion:
-    """An optimality criterion.
-
-    Attributes:
-        name: name of the criterion, one of `CRITERIA`.
-        weight: weight of 1/sigma_min in "condition+" (k_1 of Ardiani, eq. 1.37).
-    """
+    """An optimality criterion by its name in `CRITERIA`; weight: weight of 1/sigma_min in "condition+" (k_1 of Ardiani,
+    eq. 1.37)."""
 
     name: str = "condition"
     weight: float = 1.0

@@ -242,13 +242,8 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """The future log of a designed motion.
-
-    Attributes:
-        rate: sampling rate, Hz.
-        noise: standard deviation of the torque noise, N m or N, one number or (dof,). Default: a share of the typical
-            torque of each joint.
-    """
+    """The future log of a designed motion: its sampling rate, Hz, and the standard deviation of its torque noise, N m
+    or N, one number or (dof,). The default noise is a share of the typical torque of each joint."""
 
     rate: float = 100.0
     noise: Array | float | None = None

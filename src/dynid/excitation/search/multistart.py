@@ -159,11 +159,8 @@ class MultiStart:
             return anchor
 
     def _corrected(self, z: Array, anchor: Anchor) -> FeasibleMotion | None:
-        """Return a motion within all limits from free coefficients z (dof, k), None on failure.
-
-        Violations of torque or workspace limits between samples are corrected by a further optimisation with stricter
-        limits.
-        """
+        """Return a motion within all limits from free coefficients z (dof, k), None on failure. Violations of torque or
+        workspace limits between samples are corrected by a further optimisation with stricter limits."""
         problem = anchor.problem
         best = self._shrunk(z, anchor)
         for _ in range(3):

@@ -101,11 +101,9 @@ class QuadraticModel:
 
 def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
             orders: tuple[float, ...] = _SMOOTHING_ORDERS, steps: int = MAX_SEARCH_STEPS) -> Iterator[Iterate]:
-    """Yield improving motions from z (dof, k) on, until no step reduces the objective or stop() returns True.
-
-    The start z must satisfy the linear limits. The objective is the smooth approximation of the current order, so it
-    may increase between orders. steps: largest number of steps for each order.
-    """
+    """Yield improving motions from z (dof, k) on, until no step reduces the objective or stop() returns True. The start
+    z must satisfy the linear limits. The objective is the smooth approximation of the current order, so it may increase
+    between orders. steps: largest number of steps for each order."""
     model, values = QuadraticModel(np.eye(z.size)), problem.nonlinear_values(z)
     nonsmooth = problem.criterion.nonsmooth
     for order in orders if nonsmooth else (None,):
@@ -183,10 +181,8 @@ def quadratic_step(problem: MotionProblem, at: Iterate, model: QuadraticModel) -
 
 
 def _elastic_programme(problem: MotionProblem, at: Iterate, model: QuadraticModel) -> tuple[Array, Array, Array, Array]:
-    """Return Hessian, gradient, rows and bounds of the quadratic programme without the linear limits.
-
-    The rows are the trust region and the linearised nonlinear limits, which share one elastic variable.
-    """
+    """Return Hessian, gradient, rows and bounds of the quadratic programme without the linear limits. The rows are the
+    trust region and the linearised nonlinear limits, which share one elastic variable."""
     n = at.gradient.size
     nonlinear, values = problem.nonlinear_rows(at.z, at.values)
     elastic = int(len(values) > 0)
@@ -203,10 +199,8 @@ def _elastic_programme(problem: MotionProblem, at: Iterate, model: QuadraticMode
 
 
 def _bfgs(hessian: Array, s: Array, y: Array, first: bool) -> Array:
-    """Return the Hessian (n, n) updated by BFGS for a step s (n,) and a change of the gradient y (n,).
-
-    Powell's damping keeps the Hessian positive definite. The first update sets its scale.
-    """
+    """Return the Hessian (n, n) updated by BFGS for a step s (n,) and a change of the gradient y (n,). Powell's damping
+    keeps the Hessian positive definite. The first update sets its scale."""
     if first:
         size = abs(float(s @ y)) / float(s @ s)
         hessian = np.eye(len(s)) * max(size, 1e-6)

@@ -21,14 +21,9 @@ _LIMITED_SIGNALS = ("position", "velocity", "acceleration", "jerk")
 
 @dataclass(frozen=True, eq=False)
 class Anchor:
-    """Feasible posture or motion from which random starts are derived.
-
-    Attributes:
-        problem: the search problem.
-        posture: posture (dof,) within torque and workspace limits.
-        motion: free coefficients (dof, k) of a motion within the linear limits if the first or last posture is given,
-            otherwise None.
-    """
+    """Feasible posture or motion from which random starts are derived; posture (dof,): within torque and workspace
+    limits. motion: free coefficients (dof, k) of a motion within the linear limits if the first or last posture is
+    given, otherwise None."""
 
     problem: MotionProblem
     posture: Array

@@ -54,11 +54,8 @@ _FREE_JOINT_REACH = 1.0  # rad: assumed half range of joints without a range
 
 @dataclass(frozen=True, eq=False)
 class StandingDesign(ExperimentDesign):
-    """Experiment design of a motion with standing feet; its trajectories are those of the driving coordinates.
-
-    Attributes:
-        limit: limits of the standing feet and of all 6 + n coordinates.
-    """
+    """Experiment design of a motion with standing feet; its trajectories are those of the driving coordinates. limit:
+    limits of the standing feet and of all 6 + n coordinates."""
 
     limit: StandingLimit
 
@@ -124,10 +121,8 @@ def standing_design(model: LinearModel, standing: Standing, limits: Limits | Non
 
 def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, nominal: ArrayLike | None = None,
                seed: int = 0) -> tuple[StandingLimit, tuple[str, ...]]:
-    """Return the limits of standing feet about a home posture, which is chosen if none is given, and remarks.
-
-    Arguments are those of `excite`; nominal: parameters (parameters,), by default those of the model.
-    """
+    """Return the limits of standing feet about a home posture, which is chosen if none is given, and remarks. Arguments
+    are those of `excite`; nominal: parameters (parameters,), by default those of the model."""
     robot = complete(model).robot
     if robot is None:
         raise DynidError("a model without a robot has no feet", code="no-robot")

@@ -122,11 +122,9 @@ class Support:
         return pressure * np.minimum(1.0, _INNER_SHARE / np.maximum(share, 1e-12))
 
     def _torques(self, q: Array, turns: Array, generalised: Array, forces: Array) -> Array:
-        """Return the joint torques (samples, n) that balance given contact forces (samples, points, 3).
-
-        q: configurations (samples, 7 + n). turns: rotations of the base (samples, 3, 3). generalised: generalised
-        forces of inverse dynamics (samples, 6 + n).
-        """
+        """Return the joint torques (samples, n) that balance given contact forces (samples, points, 3). q:
+        configurations (samples, 7 + n). turns: rotations of the base (samples, 3, 3). generalised: generalised forces
+        of inverse dynamics (samples, 6 + n)."""
         robot = self.stance.robot
         reduced = np.hstack([np.zeros((len(q), SIX)), q[:, 7:]])
         torques = generalised[:, SIX:].copy()
@@ -196,11 +194,9 @@ def _shares(points: Array, pressure: Array) -> Array:
 
 
 def _tangential(points: Array, vertical: Array, force: Array, moment: Array) -> Array:
-    """Return tangential forces (samples, points, 2) that add up to a force (samples, 2) and a moment (samples,).
-
-    The sum of their squares, each divided by the vertical force of its point (samples, points), is the smallest
-    possible.
-    """
+    """Return tangential forces (samples, points, 2) that add up to a force (samples, 2) and a moment (samples,). The
+    sum of their squares, each divided by the vertical force of its point (samples, points), is the smallest
+    possible."""
     x, y = points.T
     zero, one = np.zeros(len(points)), np.ones(len(points))
     rows = np.stack([np.stack([one, zero]), np.stack([zero, one]), np.stack([-y, x])])  # (3, 2, points)

@@ -263,12 +263,9 @@ def spline_functions(t: ArrayLike, knots: Array, degree: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class BSpline:
-    """B-spline trajectory q_j(t) = sum_k coefficients_jk B_k(t).
+    """B-spline trajectory q_j(t) = sum_k coefficients_jk B_k(t), with coefficients (dof, K), rad or m.
 
-    Attributes:
-        knots: knots (K + degree + 1,), s, not decreasing, from 0 to the duration.
-        coefficients: coefficients (dof, K), rad or m.
-        degree: degree of the polynomials, at least 3.
+    knots: times (K + degree + 1,), s, not decreasing, from 0 to the duration. degree: degree of the polynomials.
     """
 
     knots: Array
@@ -305,12 +302,9 @@ _REST_TO_REST = np.array([0.0, 0.0, 0.0, 10.0, -15.0, 6.0])  # powers of t / dur
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedFamily:
-    """Family of motions that satisfy given conditions at both ends.
+    """Motions of a family that satisfy given conditions at both ends.
 
-    Attributes:
-        family: the family without conditions.
-        fixed: coefficients (dof, K) of one motion that satisfies the conditions.
-        null: basis (K, k) of the free coefficients of each joint.
+    fixed: coefficients (dof, K) of one such motion. null: basis (K, k) of the free coefficients of each joint.
     """
 
     family: Family

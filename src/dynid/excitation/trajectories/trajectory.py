@@ -69,9 +69,7 @@ def power_functions(t: ArrayLike, duration: float) -> Array:
 class Piecewise:
     """Trajectory of piecewise polynomials: q_j(t) = sum_k coefficients[p, j, k] (t - breaks[p])^k in piece p.
 
-    Attributes:
-        breaks: times at the ends of the pieces (pieces + 1,), s, from 0 to the duration.
-        coefficients: coefficients of the powers 0 to 5 (pieces, dof, 6).
+    breaks: ends of the pieces (pieces + 1,), s, from 0 to the duration. coefficients: powers 0 to 5 (pieces, dof, 6).
     """
 
     breaks: Array
@@ -189,12 +187,7 @@ class FourierSeries:
 @dataclass(frozen=True, eq=False)
 class FourierQuintic:
     """Trajectory of a Fourier series plus a quintic over the whole duration, which can have any state at both ends
-    (Park, 2006).
-
-    Attributes:
-        series: the Fourier series.
-        quintic: coefficients of the powers 0 to 5 of t / duration (dof, 6).
-    """
+    (Park, 2006); quintic: coefficients of the powers 0 to 5 of t / duration (dof, 6)."""
 
     series: FourierSeries
     quintic: Array
