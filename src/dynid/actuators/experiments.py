@@ -277,18 +277,16 @@ def _relative_std(chosen: Sequence[_Candidate]) -> Array:
     return np.concatenate([np.sqrt(np.diag(np.linalg.inv(matrix))) for matrix in _total(chosen)])
 
 
-def _volume(chosen: Sequence[_Candidate]) -> float:
-    """Return the logarithm of the determinant of the summed Fisher information."""
-    return float(sum(np.linalg.slogdet(matrix)[1] for matrix in _total(chosen)))
-
-
 def _chosen(candidates: Sequence[_Candidate], count: int) -> list[_Candidate]:
     """Return `count` different candidates, selected greedily for the largest determinant of the Fisher information."""
     chosen: list[_Candidate] = []
     left = list(candidates)
+
+    def log_determinant(k: int) -> float:
+        return float(sum(np.linalg.slogdet(matrix)[1] for matrix in _total([*chosen, left[k]])))
+
     while left and len(chosen) < count:
-        best = max(range(len(left)), key=lambda k: _volume([*chosen, left[k]]))
-        chosen.append(left.pop(best))
+        chosen.append(left.pop(max(range(len(left)), key=log_determinant)))
     return chosen
 
 

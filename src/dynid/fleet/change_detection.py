@@ -13,6 +13,7 @@ p-value multiplied by the number of tests.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -199,24 +200,17 @@ class LogEstimates:
     @staticmethod
     def from_folds(robot: RobotFold, folds: Sequence[LogFold]) -> LogEstimates:
         """Return estimates from each compressed log, with the weights and the noise of the robot."""
-        values, std, errors = [], [], []
-        level = _level(robot, folds)
-        for fold in folds:
+        shape, level = (len(folds), len(robot.regression.base)), _level(robot, folds)
+        values, std = np.full(shape, np.nan), np.full(shape, np.inf)
+        errors = np.full((len(folds), robot.regression.dof), np.nan)
+        for k, fold in enumerate(folds):
             one = RobotFold.from_folds(robot.name, [fold], robot.weights)
-            try:
-                solution = one.solution
-            except NotPossibleError:
-                values.append(np.full(len(one.regression.base), np.nan))
-                std.append(np.full(len(one.regression.base), np.inf))
-                errors.append(np.full(one.regression.dof, np.nan))
-                continue
-            known = solution.identified
-            deviation = np.sqrt(np.maximum(np.diag(one.covariance), 0.0)) * level
-            values.append(np.where(known, solution.beta, np.nan))
-            std.append(np.where(known, deviation, np.inf))
-            errors.append(one.regression.relative_errors(solution.beta))
-        return LogEstimates(robot.name, tuple(fold.entry for fold in folds), np.array(values), np.array(std),
-                            np.array(errors))
+            with suppress(NotPossibleError):  # a log that determines no parameter
+                known = one.solution.identified
+                values[k] = np.where(known, one.solution.beta, np.nan)
+                std[k] = np.where(known, np.sqrt(np.maximum(np.diag(one.covariance), 0.0)) * level, np.inf)
+                errors[k] = one.regression.relative_errors(one.solution.beta)
+        return LogEstimates(robot.name, tuple(fold.entry for fold in folds), values, std, errors)
 
 
 def _level(robot: RobotFold, folds: Sequence[LogFold]) -> float:

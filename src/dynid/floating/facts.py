@@ -87,7 +87,7 @@ def symmetry(model: Model, pairs: Mapping[str, str] | None = None, *, std: float
     if not chosen:
         raise ModelError(f"robot '{robot.name}' has no links whose names and places are mirror images",
                          "name the pairs, {left: right}", code="no-symmetry")
-    names, rows, items = model.parameters.names, [], model.parameters.items
+    names, rows, items = model.parameters.names, list[tuple[str, str, float, float]](), model.parameters.items
     numbers = {body.name: i for i, body in enumerate(robot.bodies)}
     for left, right in chosen.items():
         for side in (left, right):
@@ -96,11 +96,9 @@ def symmetry(model: Model, pairs: Mapping[str, str] | None = None, *, std: float
                                  code="unknown-body")
         i, j = numbers[left] + 1, numbers[right] + 1
         size = _body_sizes([items[names.index(f"{name}{i}")].nominal for name in ten.NAMES])
-        for k, name in enumerate(ten.NAMES):
-            rows.append((f"{name}{i}", f"{name}{j}", float(_MIRROR_Y[k]), size[k]))
-        for p in items:
-            if p.owner == i - 1 and p.body is None and f"{p.symbol}{j}" in names:
-                rows.append((p.name, f"{p.symbol}{j}", 1.0, abs(p.nominal or 0.0) or 1.0))
+        rows += [(f"{name}{i}", f"{name}{j}", float(_MIRROR_Y[k]), size[k]) for k, name in enumerate(ten.NAMES)]
+        rows += [(p.name, f"{p.symbol}{j}", 1.0, abs(p.nominal or 0.0) or 1.0) for p in items
+                 if p.owner == i - 1 and p.body is None and f"{p.symbol}{j}" in names]
     matrix = np.zeros((len(rows), len(names)))
     for row, (left, right, sign, scale) in zip(matrix, rows, strict=True):
         row[names.index(left)], row[names.index(right)] = 1.0 / (std * scale), -sign / (std * scale)

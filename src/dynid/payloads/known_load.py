@@ -24,7 +24,7 @@ from dynid.model import Model, Payload
 from dynid.payloads.payload_methods import extended_base
 from dynid.recording import Samples
 from dynid.recording.drive_gains import DriveGains
-from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
+from dynid.regression import BaseParameters, Factor, TorqueEquations, base_parameters, fold
 from dynid.regression.factor import triangular
 from dynid.robot import inertia as ten
 
@@ -106,17 +106,15 @@ def _rows(model: Model, base: BaseParameters, payload: Payload, logs: Sequence[S
     """
     whole = Model(model.robot, (*model.terms, payload))
     joint = extended_base(base, whole, [p.name for p in payload.parameters(model.robot)])
-    folded: Regression = fold(TorqueEquations.from_model(whole, logs, joint), blocks=_LOAD_BLOCKS)
-    parts = []
-    for block in folded.blocks:
-        factors = []
-        for factor in block.factors:
-            full = np.zeros((len(factor.r), len(base) + 10))
-            full[:, factor.columns] = factor.r[:, :-1]
-            columns = [full[:, :len(base)], full[:, len(base):] @ numbers, factor.r[:, -1]]
-            factors.append((triangular(np.column_stack(columns)), factor.rows))
-        parts.append(factors)
-    return parts
+    folded = fold(TorqueEquations.from_model(whole, logs, joint), blocks=_LOAD_BLOCKS)
+
+    def reduced(factor: Factor) -> tuple[Array, int]:
+        full = np.zeros((len(factor.r), len(base) + 10))
+        full[:, factor.columns] = factor.r[:, :-1]
+        columns = [full[:, :len(base)], full[:, len(base):] @ numbers, factor.r[:, -1]]
+        return triangular(np.column_stack(columns)), factor.rows
+
+    return [[reduced(factor) for factor in block.factors] for block in folded.blocks]
 
 
 def _sum(parts: Sequence[Sequence[tuple[Array, int]]]) -> list[Array]:
