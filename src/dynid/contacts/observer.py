@@ -159,7 +159,7 @@ class TransmittedTorque:
 
     @staticmethod
     def from_estimate(estimate: Estimate) -> TransmittedTorque | None:
-        """Return the transmitted torques of an estimate; None if its friction does not depend on load."""
+        """Return the function for the transmitted torques of an estimate; None if no friction depends on load."""
         model = robot_model(estimate.model)
         loaded = () if model is None else tuple(
             (load, columns) for term, columns in model.parts if (load := capabilities(term).load) is not None)

@@ -281,8 +281,8 @@ def bounds_from_table(table: Mapping[str, Any], model: Model, source: str = "bou
     for name, pair in _table(table, "parameters", source).items():
         same = [item.name for item in model.parameters if item.body is None and name in (item.name, item.symbol)]
         if not same:
-            raise ModelError(f"{source} contains parameter '{name}', which is not among the model's parameters "
-                             "besides its bodies")
+            raise ModelError(f"{source} contains parameter '{name}', which is not a parameter of the model "
+                             "outside its bodies")
         others |= {one: _interval(pair, f"{source}, parameter '{name}'") for one in same}
     mass = _interval(table["mass"], f"{source}, mass") if "mass" in table else found.mass
     return replace(found, low=low, high=high, others=others, contours=contours, mass=mass, name=Path(source).stem)

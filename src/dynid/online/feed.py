@@ -72,7 +72,7 @@ class FeedOptions:
 
     @property
     def kernel_options(self) -> KernelOptions:
-        """Return the options of the kernel, without its window."""
+        """Options of the kernel filter, without the length of its window."""
         return KernelOptions(self.kernel_order, self.kernel_alpha, self.kernel_beta, self.kernel_delay,
                              tuple(self.suppress), self.product_order)
 

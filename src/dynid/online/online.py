@@ -135,7 +135,7 @@ class Online(Streamed):
 
     @property
     def restarts(self) -> tuple[int, ...]:
-        """Sample counts at which earlier data were discarded."""
+        """Numbers of samples after which earlier data were discarded, because the robot had changed."""
         return tuple(self._stream.recursion.restarts)
 
     def __repr__(self) -> str:

@@ -120,7 +120,7 @@ class LivePayload(Streamed):
     # -- results ------------------------------------------------------------------------------------
     @property
     def samples(self) -> int:
-        """Number of samples with used rows so far."""
+        """Number of samples so far that the estimate uses."""
         return self._load.samples
 
     @property
@@ -166,7 +166,7 @@ class LivePayload(Streamed):
     def _parts(self, recursion: Recursion, data: Regression) -> Parts:
         """Return covariances (10, 10) of the load's ten parameters by source.
 
-        Each source is a noise of the normal equations: prior variance of the robot, of friction and of the load; the
+        Each source adds noise to the normal equations: prior variance of the robot, of friction and of the load; the
         rows' own noise; and gains, which multiply each joint's residual torque without load.
         """
         b, of = len(self._made.base), self._load.unknowns

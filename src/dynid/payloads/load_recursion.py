@@ -312,7 +312,7 @@ class Unknowns:
 
     @staticmethod
     def from_estimate(estimate: Estimate, made: LoadedModel, largest: tuple[float, float]) -> Unknowns:
-        """Return the unknowns of a robot that was identified without load.
+        """Return the prior of the unknowns for a robot that was identified without load.
 
         largest: standard deviations of mass (kg) and of the distance of a load from its frame (m).
         """
