@@ -254,8 +254,8 @@ def _contacts(recording: Recording, robot: Robot, mapping: Mapping, notes: list[
     feet = tuple(mapping.feet or loads or find_feet(robot))
     if mapping.contact in (ALWAYS, NEVER):
         if mapping.contact == ALWAYS and not feet:
-            raise RecordingError(f"{source}: all feet are in contact, but no frame of robot '{robot.name}' is named like "
-                                 "a foot", "name the frames with --set 'log.feet=[\"...\"]'", code="unknown-feet")
+            raise RecordingError(f"{source}: all feet are in contact, but no frame of robot '{robot.name}' is named "
+                                 "like a foot", "name the frames with --set 'log.feet=[\"...\"]'", code="unknown-feet")
         contacts = _as_contacts(feet, mapping)
         return contacts, np.full((len(recording), len(feet)), mapping.contact == ALWAYS), wrenches
     if "contact" in signals:
