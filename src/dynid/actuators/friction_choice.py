@@ -62,15 +62,9 @@ class ModelErrors:
 
 def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, ChainProblem], Array],
                     restart: float | None, scale: list[Array], progress: ProgressCallback) -> ModelErrors:
-    """Return the cross-validation errors of one friction model over all chains.
-
-    Args:
-        problems: estimation problem of each chain.
-        start: function that returns initial values (unknowns,) of a fit.
-        restart: see `LogSignals.from_log`.
-        scale: RMS residuals of each chain (dof,), rad; the first friction model fills the list.
-        progress: called with progress messages.
-    """
+    """Return the cross-validation errors of one friction model over all chains; start: function that returns initial
+    values (unknowns,) of a fit. restart: see `LogSignals.from_log`. scale: RMS residuals of each chain (dof,), rad; the
+    first friction model fills this list."""
     blocks, sums, count, fitted = [], 0.0, 0, list[JointValues]()
     for k, problem in enumerate(problems):
         halves = validation_halves(problem, restart)

@@ -159,14 +159,8 @@ class HypothesisFit:
 
 
 def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str) -> Finding:
-    """Return the finding on a contact: a push, a payload, or undecided.
-
-    Args:
-        outside: estimator of the external wrench.
-        log: the log that has the contact.
-        rows: wrenches during the contact.
-        link: name of the link in contact.
-    """
+    """Return the finding on a contact in a log: a push, a payload, or undecided; rows: wrenches during the contact.
+    link: name of the link in contact."""
     window = outside.free.options.used_window
     inner = (rows.t > rows.t[0] + 2.0 * window) & (rows.t < rows.t[-1] - 2.0 * window)
     part = rows.rows(np.flatnonzero(inner)[::max(1, round(window * outside.free.options.rate))])

@@ -107,11 +107,8 @@ class OutsideTorques(NamedTuple):
 class ModelRows:
     """Filtered regressor of a model in base parameters, computed sample by sample.
 
-    Args:
-        model, base: the model and its base parameters.
-        options: options of the filter.
-        beside: further signals to filter like torques, or None; see `RowEntries`.
-        load: torques transmitted by the gears, or None; see `RowEntries`.
+    beside: further signals to filter like torques, or None. load: torques transmitted by the gears, or None. For both
+    functions, see `RowEntries`.
     """
 
     def __init__(self, model: LinearModel, base: BaseParameters, options: FilterOptions,

@@ -253,14 +253,9 @@ def _ground_direction(robot: Robot, log: FloatingLog) -> Array | None:
 
 
 def _in_root_axes(wrench: FootWrench, pose: Array, turns: Array | None, down: Array | None) -> Array:
-    """Return a measured wrench (samples, 6) in the axes of the root.
-
-    Args:
-        wrench: the measured wrench.
-        pose: poses (samples, 4, 4) of the wrench's frame in the root.
-        turns: rotations (samples, 3, 3) of the root in the world, or None.
-        down: unit vector (samples, 3) toward the ground, for round feet, or None.
-    """
+    """Return a measured wrench (samples, 6) in the axes of the root; pose: poses (samples, 4, 4) of the wrench's frame
+    in the root. turns: rotations (samples, 3, 3) of the root in the world, or None. down: unit vector (samples, 3)
+    toward the ground, for round feet, or None."""
     values = np.zeros((len(pose), SIX))
     values[:, :np.shape(wrench.values)[1]] = wrench.values
     if wrench.axes == "frame":

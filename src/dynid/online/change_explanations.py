@@ -107,14 +107,9 @@ def _contact(own: Sequence[Array], rows: Array, slow: float, unknown: float, joi
     """Return a list with the explanation by a contact at the most probable link; empty if no joint has larger residuals
     than before.
 
-    The contact torques on the joints that carry the link are assumed as large as the residuals of these joints.
-
-    Args:
-        own: residuals of each joint, in units of its earlier noise.
-        rows: number of equation rows of each joint (dof,).
-        slow: low-frequency power of the noise over its variance.
-        unknown: log evidence that each unknown costs.
-        joints: names of the joints.
+    The contact torques on the joints that carry the link are assumed as large as the residuals of these joints. own:
+    residuals of each joint, in units of its earlier noise. rows: number of equation rows of each joint (dof,). slow:
+    low-frequency power of the noise over its variance. unknown: log evidence that each unknown costs.
     """
     rho = np.array([max(float(x @ x) / max(n, 1.0), 1e-12) for x, n in zip(own, rows, strict=True)])
     gains = np.where(rho > 1.0, 0.5 * rows * (rho - 1.0 - np.log(rho)) / slow, 0.0) - unknown

@@ -138,11 +138,8 @@ class RowEntries:
 class OneSample:
     """Rows (layout.rows, 1) of one sample in preallocated arrays, because allocation takes longer than the computation.
 
-    Args:
-        robot: the robot of the model.
-        terms: terms of the model, each with the slice of its entries in the vector of all values.
-        order: index of each row's value in this vector (layout.rows,).
-        count: length of this vector, whose last `dof` values are the torques.
+    terms: terms of the model, each with the slice of its entries in a vector of `count` values, of which the last are
+    the torques. order: index of each row's value in this vector (layout.rows,).
     """
 
     def __init__(self, robot: Robot, terms: list[tuple[SingleSample, slice]], order: Ints, count: int) -> None:

@@ -289,13 +289,7 @@ def covariances(loaded: LoadedEquations, unloaded: Unloaded, fit: LinearPayloadF
 
     The degrees of freedom are the number of independent rows of the joint that has the fewest. Autocorrelation of the
     noise is included: standard errors for independent rows would be ten times too small. Residuals due to contradictory
-    gains are attributed to the gains, not to noise.
-
-    Args:
-        loaded, unloaded: equations of the loaded logs, and the robot without load.
-        fit: linear fit of the load.
-        gains: covariance (dof, dof) of relative drive gains.
-        threads: number of threads.
+    gains are attributed to the gains, not to noise. gains: covariance (dof, dof) of relative drive gains.
     """
     wrong = likely_gain_errors(loaded, fit, gains)
     logs = tuple(replace(log, tau=log.tau / (1.0 + wrong)) for log in loaded.equations.logs)

@@ -158,11 +158,8 @@ class _Fit:
 def _gauss_newton(columns: Array, measured: Array, rotation: Array, sign: float, *, turning: bool) -> _Fit:
     """Return the least-squares payload, sensor bias and rotation of the sensor, each channel weighted by its noise.
 
-    Args:
-        columns: wrench per unit of each inertial parameter (samples, 6, 10), see `wrench_columns`.
-        measured: measured wrench (samples, 6).
-        rotation, sign: initial rotation (3, 3) of the sensor, and sign of its forces.
-        turning: whether the rotation is estimated.
+    columns: see `wrench_columns`. measured: measured wrench (samples, 6). rotation, sign: initial rotation (3, 3) of
+    the sensor, and sign of its forces. turning: whether the rotation is estimated.
     """
     from scipy.spatial.transform import Rotation
 

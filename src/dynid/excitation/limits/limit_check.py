@@ -139,14 +139,8 @@ def _joined(times: list[Array]) -> tuple[Array, Bools]:
 
 def check_limits(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None, *, points: int = 5000,
                  unchecked: tuple[str, ...] = ()) -> LimitReport:
-    """Return the largest use of every limit over a whole motion.
-
-    Args:
-        trajectory, limits: the motion and its limits.
-        torque: torque limits of the nominal model, or None.
-        points: number of samples.
-        unchecked: sentences on limits that could not be checked, for the report.
-    """
+    """Return the largest use of every limit over a whole motion; torque: torque limits of the nominal model, or None.
+    points: number of samples. unchecked: sentences on limits that could not be checked, for the report."""
     worst: dict[tuple[str, str, float], Usage] = {}
     for t, begins in _grids(trajectory, points):
         for usage in _usages(trajectory, t, begins, limits, torque):

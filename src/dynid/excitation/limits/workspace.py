@@ -274,16 +274,9 @@ def skeleton(robot: Robot, radius: float) -> tuple[Capsule, ...]:
 
 @njit(**OPTIONS)
 def distances_kernel(ends: Array, pairs: Ints, radii: Array, gap: Array, where: Array) -> None:
-    """Compute the distance between the capsules of each pair, and the closest points of their segments (Ericson,
-    Real-Time Collision Detection, s. 5.1.9).
-
-    Args:
-        ends: ends of the segments (m, C, 2, 3).
-        pairs: indices of the two capsules of each pair (P, 2).
-        radii: radii of the capsules (C,).
-        gap: output, distances (m, P).
-        where: output, position of the closest point on either segment (m, P, 2), 0 at a, 1 at b.
-    """
+    """Compute the distances gap (m, P) between the capsules of pairs (P, 2), from the ends of their segments (m, C, 2,
+    3) and their radii (C,), and the positions of the closest points on both segments, where (m, P, 2), from 0 at a to 1
+    at b (Ericson, Real-Time Collision Detection, s. 5.1.9)."""
     for i in range(len(ends)):
         for p in range(len(pairs)):
             one, two = ends[i, pairs[p, 0]], ends[i, pairs[p, 1]]

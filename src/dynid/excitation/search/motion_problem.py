@@ -109,13 +109,9 @@ class MotionProblem:
         return np.minimum(upward, downward)
 
     def linear_rows(self, where: Ints, left: Array, sign: float) -> tuple[Array, Array]:
-        """Return constraint rows (r, dof k) of linear limits on scaled coefficients, and their slack (r,).
-
-        Args:
-            where: signal, time and joint of each row (r, 3).
-            left: distances (4, m, dof) to the limits, see `slack`.
-            sign: 1 for upper limits, -1 for lower limits.
-        """
+        """Return constraint rows (r, dof k) of linear limits on scaled coefficients, and their slack (r,); where:
+        signal, time and joint of each row (r, 3). left: distances to the limits, see `slack`. sign: 1 for upper limits,
+        -1 for lower limits."""
         s, i, j = where.T
         dof, k = self.unit.shape
         rows = np.zeros((len(s), dof, k))

@@ -22,14 +22,9 @@ from dynid.kernel_store import njit
 @njit(**OPTIONS)
 def solve_qp(hessian: Array, gradient: Array, rows: Array, bounds: Array, tolerance: float,
              limit: int) -> tuple[Array, bool]:
-    """Return x (n,) and whether x is the solution of a quadratic programme.
-
-    Args:
-        hessian, gradient: positive definite Hessian (n, n) and gradient (n,) of the objective.
-        rows, bounds: constraints rows @ x <= bounds, (m, n) and (m,).
-        tolerance: allowed violation of rows of length one.
-        limit: largest number of steps.
-    """
+    """Return x (n,) and whether x is the solution of a quadratic programme, for a positive definite Hessian (n, n), a
+    gradient (n,) and constraints rows @ x <= bounds, (m, n) and (m,); tolerance: allowed violation of rows of length
+    one. limit: largest number of steps."""
     n, m = len(gradient), len(bounds)
     K = _inverse_factor(hessian)
     x = -((K @ gradient) @ K)

@@ -272,11 +272,8 @@ def _on_ground(robot: Robot, contacts: tuple[Contact, ...], joints: Array, bend:
                ) -> tuple[Array, Array]:
     """Return a configuration (7 + n,) with all feet on level ground, and the error of each foot (feet,), m or rad.
 
-    Args:
-        robot, contacts: the robot and the contacts of its feet.
-        joints: initial joint positions (n,).
-        bend: share of the height of the base above the feet by which the legs are shortened.
-        places: posture (n,) in which the feet are vertically above their positions on the ground.
+    joints: initial joint positions (n,). bend: share of the height of the base above the feet by which legs are
+    shortened. places: posture (n,) in which the feet are vertically above their positions on the ground.
     """
     start = np.concatenate([np.zeros(3), [0.0, 0.0, 0.0, 1.0], places])
     poses = [dynamics.frame_pose(robot, contact.frame, start) for contact in contacts]
