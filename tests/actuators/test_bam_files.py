@@ -10,11 +10,12 @@ import pytest
 from refusals import refused
 
 from dynid.actuators.bam_files import (
+    SERVO_FAMILIES,
     BamParameters,
     bam_log,
     bench_law,
+    motor_constants,
     read_bam_parameters,
-    servo_constants,
     write_bam_parameters,
 )
 from dynid.actuators.chains import PENDULUM_THICKNESS
@@ -72,7 +73,7 @@ def test_a_log_brings_its_bench(tmp_path: Path) -> None:
                                              ("xl320", 0.05048199), ("xl330", 0.00246), ("XC330-M288", 0.00246),
                                              ("XM430-W350", 0.00575504)])
 def test_the_drive_of_a_motor_is_known_by_its_name(motor: str, gain: float) -> None:
-    assert servo_constants(motor)["gain"] == gain
+    assert motor_constants(SERVO_FAMILIES, motor)["gain"] == gain
 
 
 def test_a_motor_that_receives_currents_has_the_loop_of_its_recorder(tmp_path: Path) -> None:

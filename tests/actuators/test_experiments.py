@@ -8,7 +8,7 @@ from refusals import refused
 
 from dynid.actuators.chains import pendulum
 from dynid.actuators.experiment_plan import PART_KINDS, RESIDUAL_STD, RESIDUAL_TIME, Room, part_command, plan_text
-from dynid.actuators.experiments import design_actuator_experiment, unknown_parameters
+from dynid.actuators.experiments import design_actuator_experiment
 from dynid.actuators.laws import drive_law
 from dynid.actuators.parameter_combinations import projected, unchanged_directions
 from dynid.actuators.problem import ChainProblem
@@ -69,14 +69,14 @@ def test_directions_that_change_nothing() -> None:
     """Closed form: along d kt = kt, d R = R, d viscous = -kt^2 / R, the products kt / R and kt^2 / R + viscous stay."""
     known = ({"kp": 16.0, "gain": 0.166, "limit": 0.97, "vin": 7.4},)
     law, names = drive_law("voltage"), ("armature", "viscous", "kt", "resistance")
-    problem = ChainProblem(law, ("joint",), (), known, unknown_parameters(law, 1, names))
+    problem = ChainProblem(law, ("joint",), (), known, ()).estimating(names)
     x = np.array([0.02, 0.05, 1.2, 2.7])
     found = unchanged_directions(problem, x, x)
     expected = np.array([0.0, -1.2 ** 2 / 2.7 / 0.05, 1.0, 1.0])
     assert found.shape == (4, 1)
     np.testing.assert_allclose(np.abs(found[:, 0] @ expected) / np.linalg.norm(expected), 1.0, atol=1e-6)
     np.testing.assert_allclose(projected(np.eye(4), found) @ found, 0.0, atol=1e-12)
-    fixed = ChainProblem(law, ("joint",), (), ({**known[0], "resistance": 2.7},), unknown_parameters(law, 1, names[:3]))
+    fixed = ChainProblem(law, ("joint",), (), ({**known[0], "resistance": 2.7},), ()).estimating(names[:3])
     assert unchanged_directions(fixed, x[:3], x[:3]).shape == (3, 0)
 
 

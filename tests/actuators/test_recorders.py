@@ -10,7 +10,7 @@ from recorders import ARMATURE, COULOMB, KT, RESISTANCE, bam_file
 from refusals import refused
 
 import dynid
-from dynid.actuators.bam_files import bam_log, servo_constants
+from dynid.actuators.bam_files import SERVO_FAMILIES, bam_log, motor_constants
 from dynid.runs.actuators import actuator_settings, find_actuators
 
 
@@ -51,7 +51,7 @@ def test_a_switched_off_torque_is_a_supply_of_zero(tmp_path):
     ("sts3215", 0.166), ("ST3025", 0.166), ("mx106", 0.158), ("MX-64", 0.158), ("xl320", 0.05048199),
     ("xl330", 0.00246), ("xm430-w350", 0.00575504)])
 def test_drives_are_known_by_the_family_of_the_motor(motor, gain):
-    assert servo_constants(motor)["gain"] == gain
+    assert motor_constants(SERVO_FAMILIES, motor)["gain"] == gain
 
 
 def test_unusable_bam_logs_get_a_sentence(tmp_path):

@@ -65,7 +65,7 @@ def test_a_log_in_which_no_foot_touches_is_refused(tmp_path):
 def test_a_specific_force_in_another_unit_is_refused(tmp_path):
     walked = short_walk()
     world = replace(walked, signals={**walked.signals, "accelerometer": walked.signals["accelerometer"] / 9.81})
-    with refused(RecordingError, "no-base-motion", "log it in m/s^2"):
+    with refused(RecordingError, "no-base-motion", "log the specific force in m/s^2"):
         identified(tmp_path, world, "wrench", "pose")
 
 

@@ -16,7 +16,7 @@ from dynid.estimate.linear import joint_weights
 from dynid.model import LoadFriction, Model, Payload, make_terms
 from dynid.payloads.body import nearest_body
 from dynid.payloads.estimation import known_robot
-from dynid.payloads.payload_methods import Nuisance, change_by_load, difference, loaded, together_fit
+from dynid.payloads.payload_methods import Nuisance, change_by_load, difference, loaded, payload_fit
 from dynid.payloads.result import FRICTION_STD, changing_friction
 from dynid.recording import Samples
 from dynid.robot import Robot
@@ -79,7 +79,7 @@ def test_the_difference_weighted_by_both_covariances_is_the_fit_of_both(unloaded
     made, robot = loaded(estimate, [log], term), known_robot(estimate, problem)
     nuisance = changing_friction(made, robot)
     one = difference(made, robot, nuisance, change_by_load(estimate, term))
-    other = together_fit(made, robot, nuisance).theta
+    other = payload_fit(made, robot, nuisance, fixed=False).theta
     np.testing.assert_allclose(one, other, atol=1e-9 * np.abs(other).max(), rtol=0)
 
 
@@ -89,7 +89,7 @@ def test_together_is_the_fit_of_all_rows_at_once(machine, unloaded, log):
     problem = Problem.from_model(machine.model, replace(unloaded[0].data[0], decimation=None))
     estimate, term = identify(problem, method="wls"), Payload(FRAME)
     made, robot = loaded(estimate, [log], term, friction=False), known_robot(estimate, problem)
-    found = together_fit(made, robot, Nuisance.none()).theta
+    found = payload_fit(made, robot, Nuisance.none(), fixed=False).theta
     rows, right = [], []
     for samples, weights, model in ((problem.data[0], joint_weights(problem.regression), machine.model),
                                     (log, made.weights, made.model)):

@@ -73,7 +73,7 @@ def test_nothing_touches_free_motion(desk, capfd):
     (["pushed.csv", "--frame", "hand"], 2, "no frame 'hand'"),
     (["pushed.csv", "--axes", "hand"], 2, "no frame 'hand'"),
     (["six.csv"], 2, "six.csv"),
-    (["pushed.csv", "--free", "still.csv"], 1, "nothing moves"),
+    (["pushed.csv", "--free", "still.csv"], 1, "no joint moves"),
     (["pushed.csv", "--method", "guess"], 2, "there are momentum, inverse"),
     (["pushed.csv", "--prior", "100"], 2, "--prior takes two standard deviations"),
     (["nowhere.csv"], 2, "no log"),

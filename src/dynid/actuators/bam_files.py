@@ -23,7 +23,7 @@ from dynid.recording import Recording
 from dynid.recording.json_tables import PendulumBench, bam_bench, has_switch
 from dynid.recording.log_reading import read
 
-MIN_SUPPLY_VOLTAGE = 1.0  # V; recorders that do not measure it write zero
+MIN_SUPPLY_VOLTAGE = 1.0  # V: smallest plausible supply voltage; recorders that do not measure the voltage write zero
 # Duty cycle per unit of kp and rad of error, and largest duty cycle, of servo families by patterns of motor names; the
 # first match counts. BAM measured those of Feetech, Dynamixel MX, XL-320 and XL330; those of other Dynamixel X
 # follow from their manual: 4096 ticks per turn, kp / 128 of the error in ticks, of 885 units of PWM.
@@ -61,15 +61,10 @@ class BamParameters:
     other: Mapping[str, float] = field(default_factory=dict)
 
 
-def servo_constants(motor: str) -> Mapping[str, float]:
-    """Return the drive gain and duty-cycle limit of a servo by the name of its motor, such as "sts3215"; empty if
-    unknown."""
-    return _of_family(SERVO_FAMILIES, motor)
-
-
-def _of_family(families: Mapping[str, Mapping[str, float]], motor: str) -> Mapping[str, float]:
+def motor_constants(families: Mapping[str, Mapping[str, float]], motor: str) -> Mapping[str, float]:
+    """Return the constants of a motor's family by the name of the motor, such as "sts3215"; empty if unknown."""
     name = motor.strip().lower()
-    return next((found for family, found in families.items() if re.search(rf"(?<![a-z]){family}", name)), {})
+    return next((constants for family, constants in families.items() if re.search(rf"(?<![a-z]){family}", name)), {})
 
 
 def bench_law(paths: Sequence[str | Path]) -> str:
@@ -88,7 +83,7 @@ def bench_law(paths: Sequence[str | Path]) -> str:
         (one, first), (other, second) = list(motors.items())[:2]
         raise RecordingError(f"the logs are of different motors: '{one[:40]}' in {first}, '{other[:40]}' in {second}",
                              "give the logs of one motor at a time", "different-motors")
-    return "cascade" if any(_of_family(CURRENT_FAMILIES, motor) for motor in motors) else "voltage"
+    return "cascade" if any(motor_constants(CURRENT_FAMILIES, motor) for motor in motors) else "voltage"
 
 
 def bam_log(path: str | Path, given: Collection[str] = ()) -> ActuatorLog:
@@ -108,7 +103,7 @@ def bam_log(path: str | Path, given: Collection[str] = ()) -> ActuatorLog:
     recording = replace(recording, joints=(bench.motor.strip() or "joint",))
     is_on = np.ones_like(recording.q, dtype=bool) if recording.duty is None else recording.duty > 0.5
     recording = replace(recording, duty=None)
-    constants = _of_family(CURRENT_FAMILIES, bench.motor)
+    constants = motor_constants(CURRENT_FAMILIES, bench.motor)
     if constants:
         recording, gains = _current_bench(bench, constants, recording, is_on)
     else:
@@ -125,13 +120,13 @@ def _voltage_bench(path: str | Path, bench: PendulumBench, given: Collection[str
     if not is_on.all():
         supply = recording.voltage if recording.voltage is not None else bench.vin
         if supply is None:
-            raise RecordingError(f"{path}: states no supply voltage 'vin'", 'add "vin" in V to the file')
+            raise RecordingError(f"{path} states no supply voltage 'vin'", 'add "vin" in V to the file')
         recording = replace(recording, voltage=np.where(is_on, supply, 0.0))
-    constants = servo_constants(bench.motor)
+    constants = motor_constants(SERVO_FAMILIES, bench.motor)
     if not constants and "gain" not in given:
         raise ModelError(f"{path}: the drive gain of motor '{bench.motor[:40]}' (duty cycle per kp and rad) is "
-                         "unknown", "add --gain gain=0.166 if it works like Feetech STS, 0.158 like Dynamixel MX, "
-                                    "0.00576 like Dynamixel X", "unknown-motor")
+                         "unknown", "add --gain gain=0.166 if the motor works like Feetech STS, gain=0.158 like "
+                         "Dynamixel MX, gain=0.00576 like Dynamixel X", "unknown-motor")
     gains = {name: value for name, value in (("kp", bench.kp), ("vin", bench.vin)) if value is not None}
     return recording, {**gains, **constants}
 
@@ -154,11 +149,11 @@ def read_bam_parameters(path: str | Path) -> BamParameters:
     try:
         table = json.loads(read_small(Path(path)))
     except OSError as problem:
-        raise RecordingError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+        raise RecordingError(f"cannot read the parameter file {path}: {problem.strerror or problem}") from None
     except (ValueError, RecursionError):
-        raise RecordingError(f"{path}: is not a valid JSON file; give a parameter file that BAM wrote") from None
+        raise RecordingError(f"{path} is not a valid JSON file; give a parameter file that BAM wrote") from None
     if not isinstance(table, dict) or table.get("model") not in FRICTION_MODELS:
-        raise RecordingError(f"{path}: states no friction model m1 to m6, so it is not a parameter file of BAM "
+        raise RecordingError(f"{path} states no friction model m1 to m6, so the file is not a parameter file of BAM "
                              "(Better Actuator Models)")
     own = {bam: name for name, bam in _BAM_NAMES.items()}
     numbers: dict[str, float] = {}
@@ -171,7 +166,7 @@ def read_bam_parameters(path: str | Path) -> BamParameters:
     missing = [bam for name, bam in _BAM_NAMES.items() if name in FRICTION_MODELS[table["model"]]
                and bam not in numbers]
     if missing:
-        raise RecordingError(f"{path}: has no '{missing[0]}', which model {table['model']} needs")
+        raise RecordingError(f"{path} has no '{missing[0]}', which friction model {table['model']} needs")
     return BamParameters(table["model"], str(table.get("actuator", "")),
                          {own[name]: value for name, value in numbers.items() if name in own},
                          {name: value for name, value in numbers.items() if name not in own})
@@ -193,12 +188,11 @@ def write_bam_parameters(found: ActuatorEstimate | BamParameters, path: str | Pa
                              "give joint=...", "which-joint")
         name = joint or found.joints[0]
         if name not in found.joints:
-            raise ModelError(f"the estimate has no joint '{name}'; it has {', '.join(found.joints)}",
+            raise ModelError(f"the estimate has no joint '{name}'; its joints are {', '.join(found.joints)}",
                              code="unknown-joint")
         if found.law != "voltage":
             raise ModelError(f"a file of BAM needs a torque constant and a resistance, but drive law '{found.law}' "
-                             "has neither",
-                             "identify with law 'voltage'", "wrong-law")
+                             "has neither", "identify with law 'voltage'", "wrong-law")
         found = BamParameters(found.friction, actuator, found.values(name))
     wanted = ("kt", "resistance", "armature", *FRICTION_MODELS[found.model], "delay")
     values = {_BAM_NAMES[name]: float(found.values[name]) for name in wanted if name in found.values}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,9 +17,12 @@ from dynid.errors import ModelError
 from dynid.recording import Recording
 from dynid.robot import Body, Joint, Robot
 
-LARGEST_STEP = 2.5e-3  # s, of a final simulation: half of it changes positions by less than a count of a 12-bit encoder
-PENDULUM_THICKNESS = 1e-3  # of the length: simulators refuse a body without extent; the inertia changes by 1e-6
-SIMULATION_STEPS = (1e-2, 5e-3, 2.5e-3, 1e-3, 5e-4, 2.5e-4)  # s; the longest one that is accurate enough is used
+# s: largest integration step of a final simulation; half the step changes positions by less than a count of a 12-bit
+# encoder
+LARGEST_STEP = 2.5e-3
+# thickness relative to the length: simulators refuse a body without extent; the inertia changes by 1e-6
+PENDULUM_THICKNESS = 1e-3
+SIMULATION_STEPS = (1e-2, 5e-3, 2.5e-3, 1e-3, 5e-4, 2.5e-4)  # s; the longest step that is accurate enough is used
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +40,7 @@ class Chain:
     bodies: Array
 
     def packed(self, scale: Array | None = None) -> Array:
-        """Return the work array of the compiled dynamics. scale (n,): factors on the links' inertial parameters."""
+        """Return the work array of the compiled dynamics; scale (n,): factors on the links' inertial parameters."""
         return pack(self.tree, self.bodies if scale is None else self.bodies * scale[:, None])
 
 
@@ -49,35 +53,34 @@ def robot_chains(robot: Robot) -> list[Chain]:
     tree = robot_tree(robot)
     if missing:
         raise ModelError(f"robot '{robot.name}' states no inertia of {', '.join(missing)}",
-                         "add masses and inertias to its file: without torques, only known links set the scale",
+                         "add masses and inertias to the robot file: without torques, only known links set the scale",
                          "links-not-known")
     bodies = robot.inertias
     root = np.arange(robot.dof)
     for j, parent in enumerate(tree.parent):
         root[j] = j if parent < 0 else root[parent]
-    found = []
+    chains = []
     for top in np.unique(root):
         own = np.flatnonzero(root == top)
         place = {int(j): k for k, j in enumerate(own)}
         parent = np.array([place.get(int(tree.parent[j]), -1) for j in own], dtype=np.int64)
-        found.append(Chain(own, Tree(parent, tree.pose[own], tree.axis[own], tree.gravity), bodies[own].copy()))
-    return found
+        chains.append(Chain(own, Tree(parent, tree.pose[own], tree.axis[own], tree.gravity), bodies[own].copy()))
+    return chains
 
 
 @dataclass(frozen=True, eq=False)
 class LogSignals:
-    """A log of one chain, ready for simulation; all arrays are (rows, n), except time stamps (rows,) and starts
-    (segments,).
+    """Signals of one log for the simulation of a chain of n joints.
 
     Attributes:
-        t: time stamps, s.
-        q: measured positions.
-        command, total: commanded positions at each row and their integrals over time.
+        t: time stamps (rows,), s.
+        q: measured positions (rows, n).
+        command, total: commanded positions at each row and their integrals over time (rows, n).
         ramp: slopes of the commands after each row, rad/s, and their duration, s (2, rows, n); zero for constant
             commands.
-        rate: commanded velocities.
-        feed, supply: signals of the drive law.
-        starts: rows at which the simulation restarts, because rows before them are missing.
+        rate: commanded velocities (rows, n).
+        feed, supply: feed-forward and supply of the drives (rows, n), see `DriveLaw.signals`.
+        starts: rows (segments,) at which the simulation restarts, because rows before them are missing.
         first: positions and velocities at these rows (segments, 2, n).
     """
 
@@ -108,24 +111,22 @@ class LogSignals:
         t, q = np.ascontiguousarray(log.t), np.ascontiguousarray(log.q[:, joints])
         command = np.ascontiguousarray(log.reference[:, joints])
         rate = np.gradient(command, t, axis=0) if log.reference_velocity is None else log.reference_velocity[:, joints]
-        ones = np.ones_like(q)
         starts = np.concatenate([[0], 1 + np.flatnonzero(np.diff(t) > gap)])
         if restart is not None:
-            pieces = [np.arange(a, b, max(int(restart / np.median(np.diff(t))), 2))
-                      for a, b in zip(starts, [*starts[1:], len(t)], strict=True)]
-            starts = np.concatenate([piece if len(piece) < 2 or stop - piece[-1] > 10 else piece[:-1] for piece, stop in
-                                     zip(pieces, [*starts[1:], len(t)], strict=True)])
-        first = np.array([_state(t, q, int(a), int(b)) for a, b in zip(starts, [*starts[1:], len(t)], strict=True)])
+            length, pieces = max(int(restart / np.median(np.diff(t))), 2), []
+            for a, b in pairwise([*starts, len(t)]):
+                piece = np.arange(a, b, length)
+                pieces.append(piece if len(piece) < 2 or b - piece[-1] > 10 else piece[:-1])
+            starts = np.concatenate(pieces)
+        first = np.array([_state(t, q, int(a), int(b)) for a, b in pairwise([*starts, len(t)])])
         ramp = np.zeros((2, *command.shape))
         return LogSignals(t, q, command, _integral(t, command, ramp), ramp, np.ascontiguousarray(rate),
-                          np.ascontiguousarray(signals.get("feed", 0.0 * ones)[:, joints] if "feed" in signals
-                                               else 0.0 * ones),
-                          np.ascontiguousarray(signals["supply"][:, joints] if "supply" in signals else ones),
-                          starts.astype(np.int64), first)
-
+                          np.ascontiguousarray(signals["feed"][:, joints] if "feed" in signals else np.zeros_like(q)),
+                          np.ascontiguousarray(signals["supply"][:, joints] if "supply" in signals
+                                               else np.ones_like(q)), starts.astype(np.int64), first)
 
     def at_speeds(self, limits: Array) -> LogSignals:
-        """Return the signals with commands whose speed is limited to the drives' limits (n,), rad/s."""
+        """Return the signals with commands whose speed is limited by the drives to `limits` (n,), rad/s."""
         if not np.isfinite(limits).any():
             return self
         target, ramp = np.empty_like(self.command), np.zeros_like(self.ramp)
@@ -134,8 +135,8 @@ class LogSignals:
 
 
 def _integral(t: Array, values: Array, ramp: Array) -> Array:
-    """Return the integral over time (rows, n) of values (rows, n) from the first row to each row; ramp: see
-    `LogSignals`."""
+    """Return the integral over time (rows, n) of commands (rows, n) from the first row to each row; ramp (2, rows, n):
+    see `LogSignals`."""
     slope, length = ramp[:, :-1]
     span = np.diff(t)[:, None]
     parts = values[:-1] * span + slope * length * (span - 0.5 * length)
@@ -143,7 +144,7 @@ def _integral(t: Array, values: Array, ramp: Array) -> Array:
 
 
 _STATE_WINDOW = 0.05  # s of positions to which a parabola is fitted for the state at the start of a simulation
-_MIN_STATE_ROWS = 5
+_MIN_STATE_ROWS = 5  # smallest number of rows to which the parabola is fitted
 
 
 def _state(t: Array, q: Array, start: int, stop: int) -> Array:
@@ -153,16 +154,18 @@ def _state(t: Array, q: Array, start: int, stop: int) -> Array:
         return np.vstack([q[start], np.zeros_like(q[start])])
     since = t[start:start + count] - t[start]
     powers = np.column_stack([np.ones_like(since), since, since ** 2])
-    fit = np.linalg.lstsq(powers, q[start:start + count], rcond=None)[0]
-    return fit[:2]
+    return np.linalg.lstsq(powers, q[start:start + count], rcond=None)[0][:2]
 
 
 def simulate_chain(chain: Chain, log: LogSignals, numbers: Array, *, rows: Array | None = None,
                    step: float = LARGEST_STEP) -> Array | None:
     """Return encoder positions and velocities (2, rows, n) of a chain in closed loop; None if the simulation diverges.
 
-    numbers (n, JOINT_COLUMNS): parameters of each joint, see `columns`. rows: work array of `Chain.packed`. step:
-    largest integration step, s.
+    Args:
+        chain, log: the chain and the signals of a log.
+        numbers: parameters of each joint (n, JOINT_COLUMNS), see `columns`.
+        rows: work array of `Chain.packed`; by default that of the known links.
+        step: largest integration step, s.
     """
     n = len(chain.joints)
     assert numbers.shape == (n, JOINT_COLUMNS)

@@ -1,4 +1,4 @@
-"""Column indices of the array of joint parameters that the compiled simulation reads."""
+"""Column indices of the array (joints, JOINT_COLUMNS) of joint parameters that the compiled simulation reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings on drive limits that the user did not give: of torque, current, duty cycle or speed."""
+"""Findings on limits of torque, current, duty cycle or speed that the drives have and the user did not give."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 from dynid.actuators import columns as c
 from dynid.actuators.linear_stage import filtered_logs, first_stage, largest_speed, with_friction
 from dynid.actuators.problem import ChainProblem, Unknown
-from dynid.actuators.refinement import Refinement, refine
+from dynid.actuators.refinement import Refinement, joint_weights, refine
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.findings import Finding
 
-MIN_DECREASE = 0.03  # relative decrease of the squared position error by a cause
-_LIMIT_SHARES = (0.9, 0.75, 0.6, 0.45)  # relative to the largest torque of the law: limits that are tried
-_FASTER_COMMAND = 1.2  # times the largest speed of the motion: commands that are not faster reach no speed limit
+MIN_DECREASE = 0.03  # smallest relative decrease of the squared position error by a cause that is reported
+_LIMIT_SHARES = (0.9, 0.75, 0.6, 0.45)  # limits that are tried, relative to the largest torque of the drive law
+# Largest speed of the commands over that of the motion: slower commands reach no speed limit.
+_FASTER_COMMAND = 1.2
 POOR_FIT = 0.03  # rms residual over rms motion of a joint, beyond which a cause is searched from several starts
-_POOR_LIMIT_SHARES = (0.9, 0.6, 0.4, 0.25, 0.15, 0.08)  # as _LIMIT_SHARES, where the fit is poor
-SHORT_SEARCH = 6  # iterations from each start
+_POOR_LIMIT_SHARES = (0.9, 0.6, 0.4, 0.25, 0.15, 0.08)  # limits that are tried if the fit is poor, see _LIMIT_SHARES
+SHORT_SEARCH = 6  # iterations of a search from each start
 
 
 def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
@@ -27,7 +28,7 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
     item = next((one for one in problem.law.parameters if one.name in ("torque_limit", "current_limit", "limit")), None)
     if item is None or _has_value(problem, item.name):
         return []
-    name, weights = item.name, joint_weights(fit)
+    name, weights = item.name, joint_weights(fit.residual)
     before = float(np.sum((fit.residual * weights) ** 2))
     found = []
     for j in problem.moving:
@@ -45,7 +46,7 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
         decrease = 1.0 - after / before
         limit, std = float(again.x[-1]), float(again.std[-1])
         if decrease > 2 * MIN_DECREASE and limit < 0.97 * largest and std < 0.2 * limit:
-            estimated = f", or --also {name} to estimate it" if name != "limit" else ""
+            estimated = f", or --also {name} to estimate the limit" if name != "limit" else ""
             advice = f"Add --gain {name}={limit:.3g}{estimated}."
             if grows:
                 advice += " The integral of its drive continues to grow during saturation: add --gain windup=1 too."
@@ -63,7 +64,7 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 
 
 def _windups(problem: ChainProblem) -> list[tuple[bool, ChainProblem]]:
-    """Return the estimation problem without and with integral windup, as pairs (has windup, problem). There is only one
+    """Return pairs (has windup, problem): the estimation problem without and with integral windup. There is only one
     pair if the drive law has no integral or if `windup` is given."""
     is_open = any(one.name == "windup" for one in problem.law.parameters) and not _has_value(problem, "windup")
     if not is_open or all(own.get("ki", 0.0) == 0.0 for own in problem.known):
@@ -74,7 +75,7 @@ def _windups(problem: ChainProblem) -> list[tuple[bool, ChainProblem]]:
 
 def _fit_with_limit(wider: ChainProblem, fit: Refinement, largest: float, weights: Array) -> Refinement | None:
     """Return the fit with a drive limit as the last unknown, below `largest`; None if no limit fits the motion. If the
-    fit without a limit is poor, its values are a bad start, so a full search is run for each trial limit."""
+    fit without a limit is poor, its values are a bad start, so a search is run for each trial limit."""
     before = float(np.sum((fit.residual * weights) ** 2))
     is_poor = bool(np.any(error_shares(wider, fit.residual) > POOR_FIT))
     # A torque constant that was estimated without a limit is too low if the drive saturated:
@@ -116,13 +117,8 @@ def _has_value(problem: ChainProblem, name: str) -> bool:
         or _is_estimated(problem, name)
 
 
-def joint_weights(fit: Refinement) -> Array:
-    """Return the weight 1 / RMS residual of each joint (dof,)."""
-    return np.asarray(1.0 / np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-9))
-
-
 def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """Return a finding if the motion fits much better with drives that limit the speed of their targets."""
+    """Return a finding if the motion fits much better with a limited speed of the targets inside the drives."""
     item = next((one for one in problem.law.parameters if one.name == "speed_limit"), None)
     commanded, measured = largest_speed(problem)
     if item is None or _has_value(problem, item.name) or commanded < _FASTER_COMMAND * measured:
@@ -133,7 +129,7 @@ def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
     first = first_stage(plain).values
     wider = replace(problem, unknowns=(*problem.unknowns, *more))
     values = [{**own, **start} for own, start in zip(problem.values(fit.x), first, strict=True)]
-    weights, start = joint_weights(fit), wider.start(values)
+    weights, start = joint_weights(fit.residual), wider.start(values)
     before = float(np.sum((fit.residual * weights) ** 2))
     again = refine(wider, start, finish=False)
     decrease = 1.0 - float(np.sum((again.residual * weights) ** 2)) / before
@@ -144,7 +140,8 @@ def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
                        zip(more, limits, stds, strict=True))
     text = (f"The motion is explained {100 * decrease:.0f} % better if the targets inside the drives follow the "
             f"commands at a limited speed: {listed} rad/s, below the {commanded:.3g} rad/s of the commands. Add "
-            f"--also speed_limit to estimate it, or --gain speed_limit=... with the register's value.")
+            "--also speed_limit to estimate the limit, or --gain speed_limit=... with the value of the drive's "
+            "register.")
     return [Finding("speed-limited", "suspicious", "warning", text, "speed limit", tuple(problem.names), (item.name,),
                     evidence={"limits": tuple(limits.tolist()), "std": tuple(stds.tolist()), "decrease": decrease},
                     second_fit=True)]
@@ -153,6 +150,6 @@ def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
 def error_shares(problem: ChainProblem, residual: Array) -> Array:
     """Return the RMS residual divided by the RMS motion of each joint (dof,); zero for joints that do not move."""
     moved = np.concatenate([log.signals.q - np.mean(log.signals.q, axis=0) for log in problem.logs])
-    found = np.std(residual, axis=0) / np.maximum(np.std(moved, axis=0), 1e-12)
-    found[list(problem.still)] = 0.0
-    return np.asarray(found)
+    shares = np.std(residual, axis=0) / np.maximum(np.std(moved, axis=0), 1e-12)
+    shares[list(problem.still)] = 0.0
+    return np.asarray(shares)

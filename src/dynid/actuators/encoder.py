@@ -13,21 +13,21 @@ from dynid.actuators.problem import ChainProblem
 from dynid.arrays import Array
 
 MAX_COUNT = 0.05  # rad: 126 counts per turn; coarser positions are commands or states, not an encoder
-MIN_COUNT = 1e-6  # rad: below it, differences are those of rounded floating-point numbers
-COUNT_SHARE = 0.98  # of the changes of a position that must be whole counts, to a twentieth of a count
-WHOLE_TOLERANCE = 0.05  # of a count
+MIN_COUNT = 1e-6  # rad: smaller differences of positions are rounding errors of floating-point numbers
+COUNT_SHARE = 0.98  # share of the changes of a position that must be whole counts, to a twentieth of a count
+WHOLE_TOLERANCE = 0.05  # counts by which a whole number of counts may be wrong
 ENCODER_ORIGINS = 24  # number of simulated origins of the counts: the RMS of 24 errors has a standard error of 15 %
 # Student's 97.5 % quantile with 24 degrees of freedom, divided by that of the normal distribution: 2.064 / 1.960.
 STUDENT_FACTOR = 1.053
-# Relative to the largest sensitivity: below it, an unknown has no effect, such as a Stribeck speed below all speeds of
-# the log. Different units change sensitivities far less.
+# Sensitivity relative to the largest, below which an unknown has no effect, such as a Stribeck speed below all speeds
+# of the log. Different units change sensitivities far less.
 SILENT_SHARE = 1e-15
-MIN_NOISE_SHARE = 0.02  # of the squared residuals that rounding must explain before it is simulated
+MIN_NOISE_SHARE = 0.02  # share of the squared residuals that rounding must explain; otherwise it is not simulated
 
 
 def encoder_count(q: Array) -> float:
-    """Return the resolution of an encoder, rad per count, from the positions (rows,) of a joint; 0 if they are not
-    rounded."""
+    """Return the resolution of an encoder, rad per count, from the positions (rows,) of a joint; 0 if the positions are
+    not rounded."""
     change = np.abs(np.diff(q))
     change = change[change > MIN_COUNT]
     if len(change) < 10:

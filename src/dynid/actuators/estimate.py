@@ -14,7 +14,7 @@ from dynid.files import write_json
 from dynid.findings import Finding, Note
 from dynid.html_tables import card, listed, table
 from dynid.output_fields import array_of, output_fields, record
-from dynid.plain import finite
+from dynid.plain import PlainFields, finite, plain
 
 INTERVAL_SIGMAS = 1.96  # half width of a 95 % interval in standard errors
 
@@ -27,11 +27,11 @@ class ActuatorValue:
         joint: name of the joint.
         name, unit: name and unit of the parameter.
         value: estimate, or the value that was given.
-        std: standard error, NaN where there is none.
+        std: standard error, NaN if the parameter has none.
         identified: whether the data determine the parameter. Only identified parameters have an interval.
         is_given: whether the value was given and not estimated.
-        linear, linear_std: value and standard error of the linear first stage, NaN if it does not estimate the
-            parameter.
+        linear, linear_std: value and standard error from the linear first stage, NaN if that stage does not estimate
+            the parameter.
     """
 
     joint: str
@@ -52,18 +52,17 @@ class ActuatorValue:
         return self.value - INTERVAL_SIGMAS * self.std, self.value + INTERVAL_SIGMAS * self.std
 
     @output_fields(joint=str, name=str, unit=str, value=float | None, std=float | None, identified=bool,
-                   interval=list[float | None] | None, given=bool, linear=float | None,
-                   linear_std=float | None)
+                   interval=list[float | None] | None, given=bool, linear=float | None, linear_std=float | None)
     def to_dict(self) -> dict[str, Any]:
-        """Return the object as plain data for JSON."""
+        """Return the parameter as plain data for JSON."""
         return {"joint": self.joint, "name": self.name, "unit": self.unit, "value": finite(self.value),
                 "std": finite(self.std) if self.identified else None, "identified": self.identified,
-                "interval": None if self.interval is None else [finite(x) for x in self.interval],
-                "given": self.is_given, "linear": finite(self.linear), "linear_std": finite(self.linear_std)}
+                "interval": plain(self.interval), "given": self.is_given, "linear": finite(self.linear),
+                "linear_std": finite(self.linear_std)}
 
 
 @dataclass(frozen=True)
-class FrictionTrial:
+class FrictionTrial(PlainFields):
     """Result of one friction model in the comparison of friction models.
 
     Attributes:
@@ -79,12 +78,6 @@ class FrictionTrial:
     error: float
     better: float
     chosen: bool
-
-    @output_fields(model=str, title=str, error=float | None, better=float | None, chosen=bool)
-    def to_dict(self) -> dict[str, Any]:
-        """Return the object as plain data for JSON."""
-        return {"model": self.model, "title": self.title, "error": finite(self.error), "better": finite(self.better),
-                "chosen": self.chosen}
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +122,8 @@ class ActuatorEstimate:
         comparison: results of the friction models that were compared.
         logs: measured and simulated positions.
         linear_error: mean absolute position error of the linear first stage, rad.
-        iterations, gradient_error: see `Refinement`, the largest values over the joint chains.
+        iterations: number of iterations, the largest over the joint chains.
+        gradient_error: relative difference between derivatives with two step sizes, the largest over the joint chains.
         posterior: values and covariance of all unknowns, for export to simulators and random draws.
     """
 
@@ -168,17 +162,15 @@ class ActuatorEstimate:
                    simulation=_SIMULATION_RECORD, iterations=int, gradient_error=float | None)
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate as plain data for JSON, without the positions."""
-        return {"robot": self.robot, "joints": list(self.joints), "law": self.law, "friction": self.friction,
-                "parameters": [one.to_dict() for one in self.parameters],
-                "notes": [note.to_dict() for note in self.notes],
-                "findings": [finding.to_dict() for finding in self.findings],
-                "friction_models": [one.to_dict() for one in self.comparison],
-                "simulation": {"mean_error": finite(self.mean_error), "linear_stage": finite(self.linear_error),
-                               "logs": [{"log": log.source, "rows": len(log.t),
-                                         "mean_error": {joint: finite(float(x)) for joint, x in
-                                                        zip(self.joints, log.mean_error, strict=True)}}
-                                        for log in self.logs]},
-                "iterations": self.iterations, "gradient_error": finite(self.gradient_error)}
+        return dict(plain({
+            "robot": self.robot, "joints": self.joints, "law": self.law, "friction": self.friction,
+            "parameters": self.parameters, "notes": self.notes, "findings": self.findings,
+            "friction_models": self.comparison,
+            "simulation": {"mean_error": self.mean_error, "linear_stage": self.linear_error,
+                           "logs": [{"log": log.source, "rows": len(log.t),
+                                     "mean_error": dict(zip(self.joints, log.mean_error, strict=True))}
+                                    for log in self.logs]},
+            "iterations": self.iterations, "gradient_error": self.gradient_error}))
 
     def save(self, path: str | Path) -> Path:
         """Write the actuator estimate to a JSON file."""
@@ -187,25 +179,19 @@ class ActuatorEstimate:
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
         """Return the rows of a table: joint, parameter with unit, value, 95 % interval, remark."""
-        found = []
-        for one in self.parameters:
-            if one.is_given:
-                continue
-            span = one.interval
-            found.append((one.joint, f"{one.name}, {one.unit}" if one.unit else one.name, f"{one.value:.4g}",
-                          "-" if span is None else f"{span[0]:.4g} to {span[1]:.4g}",
-                          "" if one.identified else "not determined"))
-        return found
+        return [(one.joint, f"{one.name}, {one.unit}" if one.unit else one.name, f"{one.value:.4g}",
+                 "-" if one.interval is None else f"{one.interval[0]:.4g} to {one.interval[1]:.4g}",
+                 "" if one.identified else "not determined") for one in self.parameters if not one.is_given]
 
     def joint_rows(self) -> list[list[str]]:
         """Return one row per joint: its name and its estimated parameters, in brackets if they are not determined."""
         fitted = [one for one in self.parameters if not one.is_given]
-        found: dict[str, dict[tuple[str, str], str]] = {}
+        cells: dict[str, dict[tuple[str, str], str]] = {}
         for one in fitted:
-            found.setdefault(one.joint, {})[one.name, one.unit] = f"{one.value:.3g}" if one.identified \
+            cells.setdefault(one.joint, {})[one.name, one.unit] = f"{one.value:.3g}" if one.identified \
                 else f"({one.value:.2g})"
         return [[joint, *(own.get(key, "") for key in dict.fromkeys((one.name, one.unit) for one in fitted))]
-                for joint, own in found.items()]
+                for joint, own in cells.items()]
 
     def _repr_html_(self) -> str:
         head = ("joint", "parameter", "value", "95 %", "")

@@ -1,5 +1,4 @@
-"""Plan of an actuator experiment: its recordings with their commands, their purposes, and the expected standard
-errors."""
+"""Plan of an actuator experiment: recordings with commands and purposes, and expected standard errors of parameters."""
 
 from __future__ import annotations
 
@@ -11,17 +10,17 @@ import numpy as np
 from dynid.arrays import Array
 
 RESIDUAL_STD = 5e-3  # rad: position error of fitted simulations of real servos (go2: 6 mrad, BAM: 20 mrad)
-RESIDUAL_TIME = 0.1  # s over which such residuals are correlated: rows within it count as one
-MAX_RELATIVE_STD = 0.5  # of a parameter's value, beyond which it is not identified
+RESIDUAL_TIME = 0.1  # s over which position errors are correlated: rows within this time count as one
+MAX_RELATIVE_STD = 0.5  # standard error relative to the value of a parameter, beyond which it is not identified
 START_HOLD = 0.5  # s of rest at the home posture before and after each part
-RANGE_SHARE = 0.9  # of the range that commands use; the remainder leaves room for overshoot
-SPEED_SHARE = 0.9  # of the speed limit that smooth commands use
-MIN_CHIRP_FREQUENCY = 0.2  # Hz
+RANGE_SHARE = 0.9  # share of the range that commands use; the remainder is a margin for overshoot
+SPEED_SHARE = 0.9  # share of the speed limit that smooth commands use
+MIN_CHIRP_FREQUENCY = 0.2  # Hz, at the beginning of a chirp
 ROWS_PER_PERIOD = 8.0  # rows of the command in the shortest period of a chirp
 STEP_HOLDS = (0.3, 1.0)  # s: shortest and longest time between two steps
 MAX_STEP_TIME = 0.25  # s that a step may take at the speed limit
-SMALL_STEP_SHARES = (0.01, 0.06)  # of half the range: smallest and largest of the small steps
-STEP_KINDS = ("steps", "small steps")  # whose commands jump; the servo limits its own speed
+SMALL_STEP_SHARES = (0.01, 0.06)  # smallest and largest of the small steps, relative to half the range
+STEP_KINDS = ("steps", "small steps")  # recordings whose commands jump; the servo limits its own speed
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +30,10 @@ class ExperimentPart:
     Attributes:
         kind: one of PART_KINDS.
         gains: drive law parameters to set for this recording, such as {"kp": 16.0}.
-        load: name of the load to mount, see `design_actuator_experiment`; empty for a robot without one.
+        load: name of the load to mount, see `design_actuator_experiment`; empty for a robot without a load.
         t: times (rows,), s.
         command: commanded positions (rows, joints), rad or m.
-        separates: parameters whose standard errors grow most without this recording, with the factors.
+        separates: factors by which standard errors grow without this recording, for the parameters that need it most.
     """
 
     kind: str
@@ -62,8 +61,8 @@ class ActuatorExperiment:
         parameters: names of the unknown parameters, with their joints.
         units: units of these parameters.
         values: nominal values that the design assumes (parameters,).
-        std: expected standard errors (parameters,), with residuals of RESIDUAL_STD.
-        sizes: scales of the parameters (parameters,): nominal values, or typical values where these are larger.
+        std: expected standard errors (parameters,), with position errors of RESIDUAL_STD.
+        sizes: scales of the parameters (parameters,): nominal values, or typical values if these are larger.
         notes: sentences on limits of the design.
     """
 
@@ -83,21 +82,17 @@ class ActuatorExperiment:
         return tuple(name for name, size, std in zip(self.parameters, self.sizes, self.std, strict=True)
                      if std > MAX_RELATIVE_STD * size and not name.startswith("offset"))
 
-
     @property
     def std_words(self) -> tuple[str, ...]:
-        """Expected standard errors as text; "not determined" for parameters that have none."""
+        """Expected standard errors as text; "not determined" for parameters that the experiment does not identify."""
         return tuple("not determined" if name in self.not_identified else f"{std:.2g}"
                      for name, std in zip(self.parameters, self.std, strict=True))
 
 
 def plan_text(plan: ActuatorExperiment, files: Sequence[str]) -> str:
-    """Return the plan as Markdown: each recording with the parameters that it separates, and the expected standard
-    errors.
+    """Return the plan as Markdown: each recording with its purpose, and the expected standard errors of parameters.
 
-    Args:
-        plan: the experiment.
-        files: command file of each recording.
+    files: names of the command files of the recordings.
     """
     lines = ["# Actuator experiment", "", f"{len(plan.parts)} recordings at {plan.rate:g} Hz of "
              f"{', '.join(plan.joints)}. Collisions are not checked: watch the first run, hand on the stop.", ""]
@@ -168,13 +163,13 @@ def _chirp(highest: float) -> Callable[[Array, Room, np.random.Generator, float]
 def _steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
     """Return commands (rows,) that jump to random positions and stay there for random times."""
     largest = min(2 * room.half, MAX_STEP_TIME * room.speed)
-    at, level, found = 0.0, room.home, np.full(len(t), room.home)
+    at, level, command = 0.0, room.home, np.full(len(t), room.home)
     while at < t[-1]:
         low, high = max(room.middle - room.half, level - largest), min(room.middle + room.half, level + largest)
         level = float(rng.uniform(min(low, high), max(low, high)))
-        found[t >= at] = level
+        command[t >= at] = level
         at += float(rng.uniform(*STEP_HOLDS))
-    return found
+    return command
 
 
 def _small_steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:
@@ -183,12 +178,12 @@ def _small_steps(t: Array, room: Room, rng: np.random.Generator, phase: float) -
     place = np.minimum((3 * t / t[-1]).astype(int), 2)
     sizes = room.half * rng.uniform(*SMALL_STEP_SHARES, size=int(t[-1] / 0.25) + 2) \
         * (-1.0) ** np.arange(int(t[-1] / 0.25) + 2)
-    found: Array = postures[place] + sizes[(t / 0.25).astype(int)]
+    command: Array = postures[place] + sizes[(t / 0.25).astype(int)]
     for change in (np.flatnonzero(np.diff(place)) + 1).tolist():  # from posture to posture at half the speed limit
-        rows = int(np.ceil(2 * abs(found[change] - found[change - 1]) / room.speed / (t[1] - t[0])))
+        rows = int(np.ceil(2 * abs(command[change] - command[change - 1]) / room.speed / (t[1] - t[0])))
         stop = min(change + rows, len(t))
-        found[change:stop] = np.linspace(found[change - 1], found[min(stop, len(t) - 1)], stop - change)
-    return found
+        command[change:stop] = np.linspace(command[change - 1], command[min(stop, len(t) - 1)], stop - change)
+    return command
 
 
 def _lift_and_drop(t: Array, room: Room, rng: np.random.Generator, phase: float) -> Array:

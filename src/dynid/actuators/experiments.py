@@ -1,14 +1,15 @@
 """Optimal experiments for actuators: commands, gains and masses that give the most Fisher information.
 
-Each candidate is simulated in closed loop with nominal values. The sensitivities of the simulated positions give its
-Fisher information. Candidates are added one after the other, each time the one that reduces the volume of the
-confidence ellipsoid most (D-optimal), until the time is used up.
+Each candidate recording is simulated in closed loop with nominal values. The sensitivities of the simulated positions
+give its Fisher information. Recordings are selected one after the other until the total time is used up. Each time, the
+candidate is selected that reduces the volume of the confidence ellipsoid most (D-optimal).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +28,7 @@ from dynid.actuators.experiment_plan import (
 from dynid.actuators.laws import DriveLaw, drive_law
 from dynid.actuators.parameter_combinations import projected, unchanged_directions
 from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS
-from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem, Unknown
+from dynid.actuators.problem import ActuatorLog, ChainLog, ChainProblem
 from dynid.actuators.refinement import jacobian, scales
 from dynid.arrays import Array
 from dynid.dynamics.state import mass_and_bias
@@ -36,18 +37,20 @@ from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording import Recording
 from dynid.robot import Robot
 
-PRIOR_STD = 1e3  # of a parameter, relative to its scale: undetermined parameters stay far beyond MAX_RELATIVE_STD
-SMALLER_SHARES = (1.0, 0.7, 0.5, 0.35)  # of the full amplitude, tried until the simulated motion is inside the limits
-OVERSHOOT_SHARE = 0.05  # of the range by which simulated positions may leave the commanded range
+# Prior standard deviation of a parameter relative to its scale: undetermined parameters stay far beyond
+# MAX_RELATIVE_STD.
+PRIOR_STD = 1e3
+SMALLER_SHARES = (1.0, 0.7, 0.5, 0.35)  # relative amplitudes, tried until the simulated motion is inside the limits
+OVERSHOOT_SHARE = 0.05  # share of the range by which simulated positions may leave the commanded range
 NAMED_RATIO = 1.25  # a recording separates a parameter if its standard error grows by this factor without the recording
 MAX_NAMED_PARAMETERS = 4  # parameters that one sentence names
-NOMINAL_ARMATURE_SHARE = 0.3  # of a link's inertia, where no armature is given
+NOMINAL_ARMATURE_SHARE = 0.3  # assumed armature, as a share of the link's inertia, if none is given
 NOMINAL_POSTURES = 20  # random postures in which gravity torques are computed for nominal values
-NOMINAL_FRICTION_SHARE = 0.06  # of the torque that holds a link horizontal, where no friction is given
+NOMINAL_FRICTION_SHARE = 0.06  # assumed friction, as a share of the largest gravity torque, if none is given
 NOMINAL_VALUES = {"stribeck_speed": 0.3, "load": 0.05, "stribeck_load": 0.05, "load_motor": 0.05,
                   "load_external": 0.05, "stribeck_load_motor": 0.05, "stribeck_load_external": 0.05,
                   "quadratic_motor": 0.01, "quadratic_external": 0.01, "delay": 0.005, "bias": 0.0, "offset": 0.0,
-                  "backlash": 5e-3, "kt": 1.2, "resistance": 2.7, "vin": 7.4}  # of a bus servo such as STS3215
+                  "backlash": 5e-3, "kt": 1.2, "resistance": 2.7, "vin": 7.4}  # values of a bus servo such as STS3215
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +72,14 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
     """Design recordings that determine the parameters of actuators, within limits.
 
     Args:
-        loads: the robot, or several by name of the mounted load, such as pendulums with different masses.
+        loads: the robot, or several robots by name of the mounted load, such as pendulums with different masses.
         law: drive law, see `dynid.actuators.laws`.
         gains: settings of the drive that the user can choose, several values each, such as {"kp": [8, 16, 32]}.
         known: parameters that will be given to the identification.
-        values: assumed values of unknown parameters; the others are typical ones.
+        values: assumed values of unknown parameters; the others have typical values.
         friction: friction model that the experiment shall determine, "m1" to "m6".
         lower, upper: range of the commands (joints,), rad or m. Default: the robot's own limits.
-        velocity: speed limits of the commands (joints,). Default: the robot's own.
+        velocity: speed limits of the commands (joints,), rad/s or m/s. Default: the robot's own limits.
         home: posture (joints,) at which each recording begins and ends. Default: zero, or mid-range if zero is outside.
         duration: total time of all recordings, s.
         part_duration: time of one recording, s.
@@ -112,24 +115,33 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
             for kind in PART_KINDS]
     for k, part in enumerate(todo):
         progress(f"simulating {part.title}", k / len(todo))
-        found = _candidate(designs[part.load], drive, part, rooms, part_duration, rate, seed)
-        if found is None:
+        candidate = _candidate(designs[part.load], drive, part, rooms, part_duration, rate, seed)
+        if candidate is None:
             notes.append(f"{part.title} is left out, because the simulated motion leaves the limits or is unstable")
         else:
-            candidates.append(found)
+            candidates.append(candidate)
     if not candidates:
-        raise NotPossibleError("no commanded motion keeps the simulated joints inside their limits; check gains, "
-                               "limits and masses",
-                               code="no-experiment")
+        raise NotPossibleError("no commanded motion keeps the simulated joints inside their limits",
+                               "check gains, limits and masses", "no-experiment")
     chosen = _chosen(candidates, max(int(duration / part_duration + 1e-9), 1))
-    labels = _Labels.from_designs(next(iter(designs.values())))
-    return _with_purposes(chosen, candidates, first.joint_names, rate, labels, notes)
+    own = next(iter(designs.values()))
+    unknowns = [(one.problem.label(k), item.item.unit) for one in own for k, item in enumerate(one.problem.unknowns)]
+    sizes = np.concatenate([one.scale for one in own])
+    plan = ActuatorExperiment((), first.joint_names, rate, tuple(name for name, _ in unknowns),
+                              tuple(unit for _, unit in unknowns), np.concatenate([one.x for one in own]),
+                              _relative_std(chosen) * sizes, sizes, tuple(notes))
+    return _with_purposes(plan, chosen, candidates)
 
 
 @dataclass(frozen=True, eq=False)
 class _ChainDesign:
-    """Design data of one joint chain: the estimation problem without logs, nominal values `x` (unknowns,), and the
-    unidentifiable directions of parameter space (unknowns, m)."""
+    """Design data of one joint chain.
+
+    Attributes:
+        chain, problem: the chain, and its estimation problem without logs.
+        x: nominal values of the unknowns (unknowns,).
+        unchanged: directions of the scaled unknowns that no data identify (unknowns, m).
+    """
 
     chain: Chain
     problem: ChainProblem
@@ -139,23 +151,6 @@ class _ChainDesign:
     @property
     def scale(self) -> Array:
         return scales(self.problem, self.x)
-
-
-@dataclass(frozen=True, eq=False)
-class _Labels:
-    """Names, units, nominal values and scales of all unknown parameters, chain by chain."""
-
-    names: tuple[str, ...]
-    units: tuple[str, ...]
-    values: Array
-    sizes: Array
-
-    @staticmethod
-    def from_designs(designs: Sequence[_ChainDesign]) -> _Labels:
-        unknowns = [(one.problem.label(k), item.item.unit) for one in designs
-                    for k, item in enumerate(one.problem.unknowns)]
-        return _Labels(tuple(name for name, _ in unknowns), tuple(unit for _, unit in unknowns),
-                       np.concatenate([one.x for one in designs]), np.concatenate([one.scale for one in designs]))
 
 
 def _rooms(robot: Robot, lower: ArrayLike | None, upper: ArrayLike | None, velocity: ArrayLike | None,
@@ -173,8 +168,7 @@ def _rooms(robot: Robot, lower: ArrayLike | None, upper: ArrayLike | None, veloc
         low, high, speed = (float(bounds[key][j]) for key in ("lower", "upper", "velocity"))
         if not (np.isfinite([low, high, speed]).all() and low < high and speed > 0):
             raise DynidError(f"joint '{name}' needs a range and a speed limit for its commands, got {low:g} to "
-                             f"{high:g} and {speed:g}", "give them in a file with --limits",
-                             "wrong-limits")
+                             f"{high:g} and {speed:g}", "give both in a file with --limits", "wrong-limits")
         rest = bounds["home"][j] if home is not None else 0.0 if low < 0.0 < high else 0.5 * (low + high)
         if not low <= rest <= high:
             raise DynidError(f"the home position {rest:g} of joint '{name}' is outside its range {low:g} to {high:g}",
@@ -189,14 +183,14 @@ def _settings(law: DriveLaw, gains: Mapping[str, Sequence[float]], known: Mappin
     own = {item.name for item in law.parameters}
     wrong = [name for name in (*gains, *known) if name not in own and name not in MECHANICAL_PARAMETERS]
     if wrong:
-        raise DynidError(f"the {law.name} law has no parameter '{wrong[0]}'; it has {', '.join(sorted(own))}",
-                         code="unknown-gain")
-    found: list[dict[str, float]] = [{}]
+        raise DynidError(f"drive law '{law.name}' has no parameter '{wrong[0]}'; its parameters are "
+                         f"{', '.join(sorted(own))}", code="unknown-gain")
+    settings: list[dict[str, float]] = [{}]
     for name, values in gains.items():
         if not len(values) or not np.isfinite(values).all():
             raise DynidError(f"the gain {name} needs numbers, got {list(values)}", code="wrong-gain")
-        found = [{**one, name: float(value)} for one in found for value in values]
-    return found
+        settings = [{**one, name: float(value)} for one in settings for value in values]
+    return settings
 
 
 def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, float],
@@ -206,32 +200,25 @@ def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, flo
     wanted = [name for name in law.estimated if name not in known and name not in given]
     missing = next((name for name in wanted if name not in assumed), None)
     if missing is not None:
-        raise DynidError(f"the design needs the parameter {missing} of the {law.name} law",
-                         f"add --gain {missing}=... if it can be set or is known, or --value {missing}=... as a guess",
-                         "no-value")
+        raise DynidError(f"the design needs a value of the parameter {missing} of drive law '{law.name}'",
+                         f"add --gain {missing}=... if the parameter can be set or is known, or --value {missing}=... "
+                         "as a guess", "no-value")
     fixed = {item.name: assumed[item.name] for item in law.parameters
              if item.name not in (*wanted, *known, *given) and item.name in assumed}
     unknown = [name for name in ("armature", *FRICTION_MODELS[friction], "offset", *wanted) if name not in known]
-    found = []
+    designs = []
     for chain in robot_chains(robot):
         names = tuple(robot.joint_names[j] for j in chain.joints)
-        unknowns = unknown_parameters(law, len(names), unknown, () if "delay" in known else ("delay",))
-        problem = ChainProblem(law, names, (), tuple({**dict(known), **fixed} for _ in names), unknowns)
+        problem = ChainProblem(law, names, (), tuple({**dict(known), **fixed} for _ in names), ()).estimating(
+            unknown, shared=() if "delay" in known else ("delay",))
         x = problem.start(_nominal(chain, assumed))
-        found.append(_ChainDesign(chain, problem, x, unchanged_directions(problem, x, scales(problem, x), settings)))
-    return found
-
-
-def unknown_parameters(law: DriveLaw, dof: int, names: Sequence[str], shared: Sequence[str] = ()) \
-        -> tuple[Unknown, ...]:
-    """Return the unknowns of a chain for planned logs: `names` for each joint, `shared` once for all joints."""
-    items = {**MECHANICAL_PARAMETERS, **{item.name: item for item in law.parameters}}
-    return (*(Unknown(name, j, items[name]) for j in range(dof) for name in names),
-            *(Unknown(name, -1, items[name]) for name in shared))
+        designs.append(_ChainDesign(chain, problem, x, unchanged_directions(problem, x, scales(problem, x), settings)))
+    return designs
 
 
 def _nominal(chain: Chain, assumed: Mapping[str, float]) -> list[dict[str, float]]:
-    """Return the assumed parameters of each joint; missing ones follow from gravity torques in random postures."""
+    """Return the assumed parameters of each joint by name; missing values follow from the inertia and the gravity
+    torques in random postures."""
     n, rows = len(chain.joints), chain.packed()
     rng = np.random.default_rng(0)
     inertia, torque = np.full(n, 1e-5), np.full(n, 1e-2)
@@ -276,13 +263,13 @@ def _is_inside(moved: Array, rooms: Sequence[Room]) -> bool:
 
 
 def _total(chosen: Sequence[_Candidate]) -> list[Array]:
-    """Return the summed Fisher information of several recordings per chain, with a weak prior that makes it
-    invertible."""
-    found = []
+    """Return the summed Fisher information (unknowns, unknowns) of several recordings for each chain, with a weak prior
+    that makes it invertible."""
+    total = []
     for k in range(len(chosen[0].information)):
         values, directions = np.linalg.eigh(np.sum([one.information[k] for one in chosen], axis=0))
-        found.append((directions * (np.maximum(values, 0.0) + 1.0 / PRIOR_STD ** 2)) @ directions.T)
-    return found
+        total.append((directions * (np.maximum(values, 0.0) + 1.0 / PRIOR_STD ** 2)) @ directions.T)
+    return total
 
 
 def _relative_std(chosen: Sequence[_Candidate]) -> Array:
@@ -290,70 +277,63 @@ def _relative_std(chosen: Sequence[_Candidate]) -> Array:
     return np.concatenate([np.sqrt(np.diag(np.linalg.inv(matrix))) for matrix in _total(chosen)])
 
 
-def _volume(chosen: Sequence[_Candidate]) -> float:
-    """Return the logarithm of the determinant of the summed Fisher information."""
-    return float(sum(np.linalg.slogdet(matrix)[1] for matrix in _total(chosen)))
-
-
 def _chosen(candidates: Sequence[_Candidate], count: int) -> list[_Candidate]:
     """Return `count` different candidates, selected greedily for the largest determinant of the Fisher information."""
     chosen: list[_Candidate] = []
     left = list(candidates)
+
+    def log_determinant(k: int) -> float:
+        return float(sum(np.linalg.slogdet(matrix)[1] for matrix in _total([*chosen, left[k]])))
+
     while left and len(chosen) < count:
-        best = max(range(len(left)), key=lambda k: _volume([*chosen, left[k]]))
-        chosen.append(left.pop(best))
+        chosen.append(left.pop(max(range(len(left)), key=log_determinant)))
     return chosen
 
 
-def _with_purposes(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], joints: tuple[str, ...], rate: float,
-                   labels: _Labels, notes: list[str]) -> ActuatorExperiment:
-    """Return the experiment with its purposes: the parameters that each recording separates, and those that need
-    several gains or several loads."""
-    whole = _relative_std(chosen)
-    notes += _inseparable_parameters(chosen, labels)
+def _with_purposes(plan: ActuatorExperiment, chosen: Sequence[_Candidate],
+                   candidates: Sequence[_Candidate]) -> ActuatorExperiment:
+    """Return the experiment with the chosen recordings and their purposes: the parameters that each recording
+    separates, and the parameters that need several gains or several loads."""
+    whole, names = _relative_std(chosen), plan.parameters
+    notes = [*plan.notes, *_inseparable_parameters(chosen, names)]
     parts = []
     for k, one in enumerate(chosen):
         without = _relative_std([*chosen[:k], *chosen[k + 1:]]) if len(chosen) > 1 else np.full(len(whole), PRIOR_STD)
-        parts.append(replace(one.part, separates=_grown_errors(without / whole, labels)))
-    for what, of in (("one setting of the gains", lambda part: tuple(part.gains.items())),
-                     ("one load", lambda part: part.load)):
-        first = of(chosen[0].part)
-        if all(of(one.part) == of(candidates[0].part) for one in candidates):
+        parts.append(replace(one.part, separates=_grown_errors(without / whole, names)))
+    gains, load = attrgetter("gains"), attrgetter("load")
+    for what, compared, kept in (("one setting of the gains", gains, load), ("one load", load, gains)):
+        first = compared(chosen[0].part)
+        if all(compared(one.part) == compared(candidates[0].part) for one in candidates):
             continue
-        same = [next((other for other in candidates if other.part.kind == one.part.kind and of(other.part) == first
-                      and _other(what, other.part) == _other(what, one.part)), one) for one in chosen]
-        grown = _grown_errors(_relative_std(same) / whole, labels)
+        same = [next((other for other in candidates if other.part.kind == one.part.kind
+                      and compared(other.part) == first and kept(other.part) == kept(one.part)), one) for one in chosen]
+        grown = _grown_errors(_relative_std(same) / whole, names)
         if grown:
             notes.append(f"with {what} only, the expected standard errors would grow: " + ", ".join(
                 f"{name} {factor:.2g} times" for name, factor in grown.items()))
-    return ActuatorExperiment(tuple(parts), joints, rate, labels.names, labels.units, labels.values,
-                              whole * labels.sizes, labels.sizes, tuple(notes))
+    return replace(plan, parts=tuple(parts), notes=tuple(notes))
 
 
-def _inseparable_parameters(chosen: Sequence[_Candidate], labels: _Labels) -> list[str]:
-    """Return sentences on parameters that can change together without changing the motion of the chosen recordings."""
-    found, start = [], 0
+def _inseparable_parameters(chosen: Sequence[_Candidate], labels: Sequence[str]) -> list[str]:
+    """Return sentences on parameters that can change together without changing the motion of the chosen recordings;
+    labels: names of all parameters."""
+    sentences, start = [], 0
     for matrix in _total(chosen):
-        own, start = labels.names[start:start + len(matrix)], start + len(matrix)
+        own, start = labels[start:start + len(matrix)], start + len(matrix)
         values, directions = np.linalg.eigh(matrix)
         for value, direction in zip(values, directions.T, strict=True):
             # Parameters that this direction alone leaves undetermined.
             names = [own[k] for k in np.argsort(-np.abs(direction))
                      if abs(direction[k]) > MAX_RELATIVE_STD * np.sqrt(value)]
             if len(names) > 1:
-                found.append(f"{', '.join(names[:-1])} and {names[-1]} change together without changing the motion; "
-                             "give one of them as a known value (--gain), from a data sheet or a measurement")
-    return found
+                sentences.append(f"{', '.join(names[:-1])} and {names[-1]} change together without changing the "
+                                 "motion; give one of them as a known value (--gain), from a data sheet or a "
+                                 "measurement")
+    return sentences
 
 
-def _other(what: str, part: ExperimentPart) -> object:
-    """Return the setting of a recording that stays equal in a comparison: its gains if loads are compared, its load if
-    gains are compared."""
-    return part.load if what == "one setting of the gains" else tuple(part.gains.items())
-
-
-def _grown_errors(ratio: Array, labels: _Labels) -> dict[str, float]:
+def _grown_errors(ratio: Array, names: Sequence[str]) -> dict[str, float]:
     """Return the parameters whose standard errors grow by a factor above NAMED_RATIO, with these factors, the largest
-    first."""
+    first; ratio: factors of all parameters (parameters,)."""
     order = np.argsort(-ratio)[:MAX_NAMED_PARAMETERS]
-    return {labels.names[k]: float(ratio[k]) for k in order if ratio[k] > NAMED_RATIO}
+    return {names[k]: float(ratio[k]) for k in order if ratio[k] > NAMED_RATIO}

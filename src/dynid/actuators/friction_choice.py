@@ -18,9 +18,9 @@ from dynid.errors import NotPossibleError
 from dynid.progress import ProgressCallback, prefixed
 
 _BLOCKS_PER_PART = 10  # blocks of time per validation part: errors of adjacent blocks are nearly independent
-_IMPROVEMENT_ERRORS = 2.0  # standard errors of the mean improvement
-_MIN_IMPROVEMENT = 0.01  # relative: a model with more parameters must predict at least so much better
-_MANY_LOGS = 8  # logs from which on whole logs are left out, not halves of each: each half must have every condition
+_IMPROVEMENT_ERRORS = 2.0  # standard errors of the mean improvement, above which a model is significantly better
+_MIN_IMPROVEMENT = 0.01  # smallest relative decrease of the squared error by a model with more parameters
+_MANY_LOGS = 8  # number of logs from which on whole logs are left out in cross-validation, not halves of each log
 CROSS_VALIDATION_PARTS = 2  # parts of the logs, each of which is fitted while the other is left out
 _FOLD_ITERATIONS = 15  # iterations of a fit in the comparison, which starts near its solution
 _START_ITERATIONS = 3  # iterations of the fit of initial states of a validation log
@@ -32,28 +32,17 @@ _EXTENDED_MODELS: Mapping[str, tuple[str, ...]] = {
 JointValues = list[dict[str, float]]  # values of the parameters of each joint of a chain by name
 
 
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """Division of the logs of one joint chain into fitted logs and validation logs."""
-
-    fitted: tuple[ChainLog, ...]
-    left_out: tuple[ChainLog, ...]
-
-
-def validation_folds(problem: ChainProblem, restart: float | None) -> list[Fold]:
-    """Return two divisions of the logs into fitted and validation parts: whole logs if there are many, else halves of
-    each."""
+def validation_halves(problem: ChainProblem, restart: float | None) -> tuple[tuple[ChainLog, ...], ...]:
+    """Return two halves of the logs, of which one is fitted and the other is predicted: every second log if there are
+    many logs, otherwise one half of each log; restart: see `LogSignals.from_log`."""
     logs = problem.logs
     if len(logs) >= _MANY_LOGS:
-        first, second = logs[::2], logs[1::2]
-    else:
-        halves = []
-        for log in logs:
-            middle, gap = len(log.signals.t) // 2, GAP_INTERVALS * float(np.median(np.diff(log.signals.t)))
-            halves.append((log.part(0, middle, gap, restart),
-                           log.part(middle, len(log.signals.t), gap, restart)))
-        first, second = tuple(one for one, _ in halves), tuple(one for _, one in halves)
-    return [Fold(first, second), Fold(second, first)]
+        return logs[::2], logs[1::2]
+    halves = []
+    for log in logs:
+        middle, gap = len(log.signals.t) // 2, GAP_INTERVALS * float(np.median(np.diff(log.signals.t)))
+        halves.append((log.part(0, middle, gap, restart), log.part(middle, len(log.signals.t), gap, restart)))
+    return tuple(zip(*halves, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,19 +62,21 @@ class ModelErrors:
 
 def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, ChainProblem], Array],
                     restart: float | None, scale: list[Array], progress: ProgressCallback) -> ModelErrors:
-    """Return the cross-validation errors of one friction model over all chains. start: function that returns initial
-    values of a fit. scale: list of the RMS residuals of each chain (dof,); the first model fills it."""
+    """Return the cross-validation errors of one friction model over all chains; start: function that returns initial
+    values (unknowns,) of a fit. restart: see `LogSignals.from_log`. scale: RMS residuals of each chain (dof,), rad; the
+    first friction model fills this list."""
     blocks, sums, count, fitted = [], 0.0, 0, list[JointValues]()
     for k, problem in enumerate(problems):
-        for part, fold in enumerate(validation_folds(problem, restart), 1):
+        halves = validation_halves(problem, restart)
+        for part, (logs, left_out) in enumerate((halves, halves[::-1]), 1):
             place = f"chain {k + 1} of {len(problems)}, part {part} of 2"
-            own_logs = problem.with_logs(fold.fitted)
+            own_logs = problem.with_logs(logs)
             fit = refine(own_logs, start(len(fitted), own_logs), max_iterations=_FOLD_ITERATIONS, finish=False,
                          progress=prefixed(progress, f"{place}, "))
             fitted.append(own_logs.values(fit.x))
             if len(scale) <= k:
                 scale.append(np.maximum(np.sqrt(np.mean(fit.residual ** 2, axis=0)), 1e-6))
-            for log in fold.left_out:
+            for log in left_out:
                 own = _predicted(problem, fit.x, log)
                 blocks += [float(np.mean((part / scale[k]) ** 2)) for part in np.array_split(own, _BLOCKS_PER_PART)]
                 sums, count = sums + float(np.sum(np.abs(own))), count + own.size
@@ -105,11 +96,11 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
     """Return the simplest friction model that is not significantly worse than any other, and the comparison.
 
     The comparison starts with Coulomb and viscous friction. A model is tried if the model that it extends was
-    significantly better than the best simpler one.
+    significantly better than the best simpler model.
 
     Args:
-        make: function that returns the problems of all chains for a model.
-        start: function that returns initial values of a model; the solution of a simpler model is tried too.
+        make: function that returns the estimation problems of all chains for a friction model.
+        start: function that returns initial values (unknowns,) of a fit, also from the solution of a simpler model.
         restart: see `LogSignals.from_log`.
         progress: called with progress messages.
     """
@@ -140,8 +131,8 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
 
 def _start_after(start: Callable[[int, ChainProblem, str, JointValues | None], Array], model: str,
                  kept: ModelErrors | None, fit: int, problem: ChainProblem) -> Array:
-    """Return initial values of fit number `fit` of a model, from the solution of the best simpler model if there is
-    one."""
+    """Return initial values (unknowns,) of fit number `fit` of a friction model, from the solution of the best simpler
+    model `kept` if there is one."""
     return start(fit // CROSS_VALIDATION_PARTS, problem, model, None if kept is None else kept.fitted[fit])
 
 

@@ -14,16 +14,9 @@ from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTr
 from dynid.actuators.friction_choice import JointValues, choose_friction
 from dynid.actuators.input_checks import MIN_MOTION, log_entries, still_joints, usable_logs
 from dynid.actuators.laws import DriveLaw, drive_law
-from dynid.actuators.linear_stage import (
-    Stage,
-    chain_problem,
-    first_stage,
-    quick_enough,
-    step_errors,
-    with_friction,
-)
+from dynid.actuators.linear_stage import Stage, chain_problem, first_stage, quick_enough, step_errors, with_friction
 from dynid.actuators.parameter_combinations import identifiability
-from dynid.actuators.parameters import FRICTION_MODELS, MECHANICAL_PARAMETERS, OPTIONAL_PARAMETERS, ActuatorParameter
+from dynid.actuators.parameters import FRICTION_MODELS, OPTIONAL_PARAMETERS
 from dynid.actuators.posterior import actuator_posterior
 from dynid.actuators.problem import ActuatorLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
@@ -40,14 +33,14 @@ Gain = float | Sequence[float] | Mapping[str, float]
 # s after which a simulation without a position loop restarts, because its errors grow with time. The longest time that
 # simulates the motion well is used: each restart adds an initial state to estimate, and many make intervals wrong.
 _OPEN_LOOP_RESTARTS = (5.0, 2.0, 1.0, 0.5)
-_MAX_OPEN_LOOP_ERROR = 0.3  # RMS error relative to the RMS motion: beyond it, a search may end in another minimum
+_MAX_OPEN_LOOP_ERROR = 0.3  # RMS error relative to the RMS motion, beyond which a search may end in another minimum
 # Largest change of an estimate by the integration step, in standard errors: a 95 % interval then still contains the
 # true value in 94.5 % of all cases.
 _MAX_STEP_SIGMAS = 0.2
 _STRIBECK_SPEEDS = (0.2, 0.05, 0.8)  # rad/s, initial values of the Stribeck speed
 _LOAD_SHARES = (0.05, 0.2)  # initial values of friction relative to the load: efficient and inefficient gears
 _SEARCHED_STARTS = 3  # initial values with the lowest cost, each refined by a short search
-_START_ITERATIONS = 2  # iterations of this search: the first corrects errors that all initial values have in common
+_START_ITERATIONS = 2  # iterations of the short search: the first corrects errors that all initial values share
 
 
 @one_blas_thread()
@@ -62,10 +55,10 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         logs: logs with measured positions `q` and commanded positions `reference`; an `ActuatorLog` has its own gains
             or robot.
         law: drive law: "pd", "pid", "cascade", "voltage", "current", or an object with the methods of `DriveLaw`.
-        gains: known parameters of the drive law: one number, one per joint, or a table by joint name. The others are
-            estimated.
+        gains: known parameters of the drive law: one number, one per joint, or a table by joint name. The other
+            parameters are estimated.
         friction: "m1" to "m6", or "auto" for the simplest model that is not significantly worse than any other.
-        delay: delay of the commands, s. Default: estimated, one for each chain of joints.
+        delay: delay of the commands, s. Default: estimated, one delay for each chain of joints.
         also: further parameters to estimate: "bias", "backlash", "torque_limit", "current_limit", "speed_limit",
             "link_scale".
         diagnose: whether to test the given gains, masses and limits against the data.
@@ -81,8 +74,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     wrong = [name for name in also if name not in OPTIONAL_PARAMETERS]
     if wrong:
         raise ModelError(f"'{wrong[0]}' is not an optional actuator parameter; optional parameters are "
-                         f"{', '.join(OPTIONAL_PARAMETERS)}",
-                         code="unknown-parameter")
+                         f"{', '.join(OPTIONAL_PARAMETERS)}", code="unknown-parameter")
     entries, remarks = usable_logs(entries, robot, chosen_law)
     known = known_values(robot, chosen_law, gains or {}, entries)
     for name in also:
@@ -156,12 +148,13 @@ def _fine_enough(problem: ChainProblem, fit: Refinement) -> ChainProblem:
 
 def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: Sequence[ActuatorLog]) \
         -> list[dict[str, float]]:
-    """Return the given parameter values of the drive law, one table per joint."""
+    """Return the given parameter values of the drive law by name, one table per joint; raise an error for a wrong or
+    missing value."""
     names = {item.name: item for item in law.parameters}
     for name in (*gains, *(name for log in logs for name in log.gains)):
         if name not in names:
-            raise ModelError(f"drive law '{law.name}' has no parameter '{name}'; it has {', '.join(names)}",
-                             code="unknown-gain")
+            raise ModelError(f"drive law '{law.name}' has no parameter '{name}'; its parameters are "
+                             f"{', '.join(names)}", code="unknown-gain")
     tables: list[dict[str, float]] = [{} for _ in robot.joints]
     for name, value in gains.items():
         if isinstance(value, Mapping):
@@ -177,10 +170,9 @@ def known_values(robot: Robot, law: DriveLaw, gains: Mapping[str, Gain], logs: S
             if (not np.isfinite(one) and not (one == np.inf and name.endswith("limit"))) or one < 0:
                 raise ModelError(f"gain {name} must be a non-negative number, got {one}", code="wrong-gain")
             table[name] = float(one)
-    needed = [item.name for item in law.parameters if item.name == "kp" and item.name not in law.estimated]
-    for name in needed:
-        if any(name not in table and any(name not in log.gains for log in logs) for table in tables):
-            raise ModelError(f"drive law '{law.name}' needs {name}", f"add --gain {name}=...", "missing-gain")
+    is_needed = "kp" in names and "kp" not in law.estimated
+    if is_needed and any("kp" not in {**table, **log.gains} for table in tables for log in logs):
+        raise ModelError(f"drive law '{law.name}' needs the gain kp", "add --gain kp=...", "missing-gain")
     if law.name == "voltage" and any(log.recording.voltage is None and "vin" not in {**tables[0], **log.gains}
                                      for log in logs):
         raise ModelError("drive law 'voltage' needs the supply voltage", "add --gain vin=..., or map the logged "
@@ -217,8 +209,8 @@ def _friction_start(problem: ChainProblem, model: str, bases: Sequence[JointValu
 
 
 def _extended(simpler: Mapping[str, float], model: str, speed: float, share: float) -> dict[str, float]:
-    """Return the values of a joint, extended by initial values of the parameters that a simpler friction model lacks.
-    """
+    """Return the values of a joint, with initial values of the parameters that a simpler friction model lacks. speed:
+    initial Stribeck speed, rad/s. share: initial load-dependent friction, relative to the load."""
     own, dry = dict(simpler), simpler.get("coulomb", 0.0)
     if "stribeck" in FRICTION_MODELS[model] and "stribeck" not in own:
         own |= {"stribeck": 0.3 * dry, "coulomb": 0.85 * dry, "stribeck_speed": speed}
@@ -232,8 +224,7 @@ def _extended(simpler: Mapping[str, float], model: str, speed: float, share: flo
 def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
     """Return the largest torque that the position gain demands in the logs, N m, as an initial torque limit."""
     error = max(float(np.max(np.abs(log.signals.command - log.signals.q))) for log in problem.logs)
-    kp = own.get("kp", 1.0) * own.get("kv", 1.0)
-    return 0.8 * kp * error
+    return 0.8 * own.get("kp", 1.0) * own.get("kv", 1.0) * error
 
 
 def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, friction: str, stages: Sequence[Stage],
@@ -275,28 +266,26 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
 
 
 def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: Stage) -> list[ActuatorValue]:
-    items: dict[str, ActuatorParameter] = {
-        **MECHANICAL_PARAMETERS, **{item.name: item for item in problem.law.parameters}}
-    found = []
+    parameters, nan = [], float("nan")
     for j, joint in enumerate(problem.names):
         for k, one in enumerate(problem.unknowns):
             if one.joint == j or (one.joint < 0 and j not in problem.still):
-                linear, nan = stage.linear[j], float("nan")
-                found.append(ActuatorValue(joint, one.name, one.item.unit, float(fit.x[k]),
-                                           float(fit.std[k]) if identified[k] else nan, bool(identified[k]),
-                                           linear=linear.values.get(one.name, nan),
-                                           linear_std=linear.std.get(one.name, nan)))
-        for name, value in problem.known[j].items():
-            found.append(ActuatorValue(joint, name, items[name].unit, value, float("nan"), False, True))
-    return found
+                linear = stage.linear[j]
+                parameters.append(ActuatorValue(joint, one.name, one.item.unit, float(fit.x[k]),
+                                                float(fit.std[k]) if identified[k] else nan, bool(identified[k]),
+                                                linear=linear.values.get(one.name, nan),
+                                                linear_std=linear.std.get(one.name, nan)))
+        parameters += [ActuatorValue(joint, name, problem.items[name].unit, value, nan, False, True)
+                       for name, value in problem.known[j].items()]
+    return parameters
 
 
 def _scale_note(law: DriveLaw, problem: ChainProblem) -> Note:
-    """Return a note on which given value sets the scale of all torques, inertias and friction."""
+    """Return a note on the given values that set the scale of all torques, inertias and friction."""
     unknown = {one.name for one in problem.unknowns}
     if unknown & set(law.estimated):
         text = ("No torque was measured: the known masses of the links set the scale of all torques, armatures and "
-                "friction. If the masses are wrong by a factor, these are wrong by the same factor.")
+                "friction. If the masses are wrong by a factor, all three are wrong by the same factor.")
     else:
         text = ("No torque was measured: the given gains and the known masses of the links set the scale of all "
                 "torques, armatures and friction.")

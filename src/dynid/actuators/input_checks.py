@@ -1,4 +1,4 @@
-"""Checks of the logs for actuator identification; each failure is reported in one sentence."""
+"""Checks of the logs for actuator identification: joints, units, motion, commands and missing rows."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ from dynid.errors import ModelError, RecordingError
 from dynid.recording import Recording
 from dynid.robot import Robot
 
-_MIN_ROWS = 50  # per log
+_MIN_ROWS = 50  # smallest number of rows of a log
 MIN_MOTION = 5e-3  # rad: a motion below a few counts of a 12-bit encoder identifies nothing
-_MIN_ERROR = 1e-6  # rad: commands that differ less from the positions are copies of them
+_MIN_ERROR = 1e-6  # rad: commands that differ less from the positions are copies of the positions
 _MAX_TURNS = 4.0 * np.pi  # rad: larger positions are implausible for an arm or a leg
 _NORMALISED_REACH = 100.0  # largest position in the normalised units -100..100 of some recorders
-_MAX_MISSING_SHARE = 0.2  # of the rows: with more missing rows, the closed loop cannot be simulated
+_MAX_MISSING_SHARE = 0.2  # share of missing rows, beyond which the closed loop cannot be simulated
 _ENCODER_JUMP = 1.8 * np.pi  # rad between two rows: no joint moves so far, but a single-turn encoder wraps around
 MAX_SIMULATED_TIME = 480.0  # s of all logs together, times joints; identification of an arm then takes half a minute
-_PIECES_PER_LONG_LOG = 8  # of a log that alone exceeds MAX_SIMULATED_TIME; each piece has its own initial state
-_GOLDEN_SECTION = 0.6180339887  # golden section: its multiples modulo 1 are spread evenly for any number of logs
+# pieces of a log that alone exceeds MAX_SIMULATED_TIME; each piece has its own initial state
+_PIECES_PER_LONG_LOG = 8
+_GOLDEN_SECTION = 0.6180339887  # its multiples modulo 1 are spread evenly for any number of logs
 GAP_INTERVALS = 3.5  # median intervals between two rows beyond which rows are missing
 
 
 def check_log(log: Recording, robot: Robot, law: DriveLaw) -> list[str]:
-    """Return remarks on a log; raise RecordingError if actuators cannot be identified from it."""
+    """Return remarks on a log; raise RecordingError if actuators cannot be identified from the log."""
     source = log.source
     if log.dof != robot.dof:
-        raise RecordingError(f"{source}: has {log.dof} joints, but robot '{robot.name}' has {robot.dof}",
+        raise RecordingError(f"{source} has {log.dof} joints, but robot '{robot.name}' has {robot.dof}",
                              "name the joints of the columns with --set 'log.joints=[...]'", "wrong-joints")
     if len(log) < _MIN_ROWS:
         ignored = next((f" ({note})" for note in log.notes if " are ignored" in note), "")
-        raise RecordingError(f"{source}: has only {len(log)} rows{ignored}; at least {_MIN_ROWS} are needed",
+        raise RecordingError(f"{source} has only {len(log)} rows{ignored}; at least {_MIN_ROWS} are needed",
                              "record several seconds", "too-short")
     if log.reference is None and law.name != "current":
-        raise RecordingError(f"{source}: has no commanded positions, which drive law '{law.name}' needs",
-                             "map them with --set 'log.reference=[...]'", "no-command")
+        raise RecordingError(f"{source} has no commanded positions, which drive law '{law.name}' needs",
+                             "map their columns with --set 'log.reference=[...]'", "no-command")
     _check_units(log, robot)
     still = np.ptp(log.q, axis=0) < MIN_MOTION
     if still.all():
@@ -53,7 +54,7 @@ def check_log(log: Recording, robot: Robot, law: DriveLaw) -> list[str]:
             joint = _name(log, int(np.flatnonzero(same & ~still)[0]))
             raise RecordingError(f"{source}: the commanded position of {joint} equals its position in all rows",
                                  "record the command that is sent to the drive, not the position that the drive "
-                                 "reports; map it with --set 'log.reference=[...]'", "command-is-position")
+                                 "reports; map the command with --set 'log.reference=[...]'", "command-is-position")
     return _missing_rows(log)
 
 
@@ -66,7 +67,7 @@ def log_entries(logs: Recording | ActuatorLog | Sequence[Recording | ActuatorLog
 
 
 def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> tuple[list[ActuatorLog], list[str]]:
-    """Return the usable logs, shortened if they are long, and remarks on all; raise an error if none is usable."""
+    """Return the usable logs, shortened if they are long, and remarks on all logs; raise an error if none is usable."""
     usable, remarks, problems = list[ActuatorLog](), list[str](), list[RecordingError]()
     for log in entries:
         try:
@@ -89,15 +90,15 @@ def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> 
         seconds = np.array([_duration(piece) for piece in pieces])
         kept = sorted(order[:max(int(np.searchsorted(np.cumsum(seconds[order]), limit)), 1)])
         remarks.append(f"{len(kept)} of {len(pieces)} {'logs' if len(pieces) == len(usable) else 'parts of the logs'} "
-                       f"are used ({seconds[kept].sum():.0f} of {whole:.0f} s), spread over all of them, since "
-                       "simulating more takes long. Give fewer logs, or --start and --stop, to choose others.")
+                       f"are used ({seconds[kept].sum():.0f} of {whole:.0f} s), evenly spread, because simulating all "
+                       "takes long. Give fewer logs, or --start and --stop, to choose other parts.")
         usable = [pieces[k] for k in kept]
     return usable, remarks
 
 
 def unwrapped(log: Recording, robot: Robot) -> tuple[Recording, list[str]]:
-    """Return a log whose positions and commands are unwrapped (no jumps by a turn at the end of an encoder), and
-    remarks."""
+    """Return a log without jumps of positions and commands by a turn at the end of an encoder's range, and remarks on
+    the joints that were unwrapped."""
     if log.dof != robot.dof or len(log) < 2:
         return log, []
     q, command, remarks = log.q.copy(), None if log.reference is None else log.reference.copy(), list[str]()
@@ -110,8 +111,8 @@ def unwrapped(log: Recording, robot: Robot) -> tuple[Recording, list[str]]:
             array[:, j] = np.unwrap(array[:, j])
         if command is not None:
             command[:, j] += 2.0 * np.pi * np.round((q[0, j] - command[0, j]) / (2.0 * np.pi))
-        remarks.append(f"{log.source}: {_name(log, j)} jumps by a turn {max(counts)} times, where its encoder starts "
-                       "again; the jumps are taken out")
+        remarks.append(f"{log.source}: the position of {_name(log, j)} jumps by a turn {max(counts)} times at the end "
+                       "of the encoder's range; the jumps are removed")
     return (replace(log, q=q, reference=command), remarks) if remarks else (log, [])
 
 
@@ -159,14 +160,14 @@ def _check_units(log: Recording, robot: Robot) -> None:
                                  "convert both to radians with the same zero position", "wrong-unit")
 
 
-def _refuse_unit(log: Recording, found: str, own: Array, reach: float) -> None:
+def _refuse_unit(log: Recording, reason: str, own: Array, reach: float) -> None:
     if np.all(own == np.round(own)) and reach > 360.0:
-        raise RecordingError(f"{log.source}: {found} and are whole numbers: they are probably encoder ticks",
-                             "convert them to radians first, by 2 pi / 4096 for a 12-bit encoder", "wrong-unit")
+        raise RecordingError(f"{log.source}: {reason} and are whole numbers: they are probably encoder ticks",
+                             "convert the ticks to radians first, by 2 pi / 4096 for a 12-bit encoder", "wrong-unit")
     if reach <= _NORMALISED_REACH * 1.001 and reach > 0.9 * _NORMALISED_REACH:
-        raise RecordingError(f"{log.source}: {found}: they are probably normalised to -100..100, or degrees",
+        raise RecordingError(f"{log.source}: {reason}: they are probably normalised to -100..100, or degrees",
                              "record degrees (use_degrees in LeRobot) and add --set log.unit=deg", "wrong-unit")
-    raise RecordingError(f"{log.source}: {found} rad: they are probably in degrees", "add --set log.unit=deg",
+    raise RecordingError(f"{log.source}: {reason} rad: they are probably in degrees", "add --set log.unit=deg",
                          "wrong-unit")
 
 
@@ -178,14 +179,14 @@ def _missing_rows(log: Recording) -> list[str]:
     lost = float(np.sum(intervals[intervals > 1.5 * usual] / usual - 1.0))
     share = lost / (lost + len(log))
     if share > _MAX_MISSING_SHARE:
-        raise RecordingError(f"{log.source}: {100 * share:.0f} % of the rows are missing, at the usual interval of "
-                             f"{1e3 * usual:.3g} ms",
-                             "record again at a rate that the bus can follow, or resample the log", "dropped-packets")
+        raise RecordingError(f"{log.source}: {100 * share:.0f} % of the rows are missing, at the median interval of "
+                             f"{1e3 * usual:.3g} ms", "record again at a rate that the bus can follow, or resample "
+                             "the log", "dropped-packets")
     if not long.any():
         return []
     first = int(np.argmax(long))
     return [f"{log.source}: {int(long.sum())} gaps of more than {GAP_INTERVALS:g} intervals, the first after row "
-            f"{first + 1} ({log.t[first]:.4g} s); the simulation starts anew after each"]
+            f"{first + 1} ({log.t[first]:.4g} s); the simulation restarts after each gap"]
 
 
 def _name(log: Recording, j: int) -> str:

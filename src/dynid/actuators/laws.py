@@ -30,8 +30,8 @@ class DriveSignals:
         integral: integral of `error` over time, rad s.
         rate: commanded velocity, rad/s.
         speed: velocity of the joint, rad/s.
-        travel: position minus the first one, rad.
-        feed, supply: see `DriveLaw.signals`.
+        travel: position minus the first position, rad.
+        feed, supply: feed-forward and supply, see `DriveLaw.signals`.
     """
 
     error: Array
@@ -57,11 +57,12 @@ class DriveLaw(Protocol):
     parameters: ClassVar[tuple[ActuatorParameter, ...]]
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
-        """Return the entries of the compiled simulation's table by column (see `columns`), from parameter values."""
+        """Return inputs of the compiled simulation by column (see `columns`), from parameter values by name."""
         ...
 
     def terms(self, known: Mapping[str, float], signals: DriveSignals) -> tuple[Array, dict[str, Array]]:
-        """Return the torque (samples,) of the known parameters, and regressors (samples,) of the unknown factors."""
+        """Return the torque (samples,) of the known parameters, and the regressors (samples,) of unknown factors by
+        name."""
         ...
 
     def from_factors(self, known: Mapping[str, float], factors: Mapping[str, float]) -> dict[str, float]:
@@ -69,7 +70,8 @@ class DriveLaw(Protocol):
         ...
 
     def signals(self, log: Recording) -> dict[str, Array]:
-        """Return arrays (samples, joints) "feed" and "supply" that the law reads from a log."""
+        """Return the signals that the law reads from a log: "feed" (feed-forward) and "supply", (samples, joints)
+        each."""
         ...
 
 
@@ -117,7 +119,7 @@ class PDLaw(_Law):
 
 
 @dataclass(frozen=True)
-class PIDLaw(_Law):
+class PIDLaw(PDLaw):
     """PID law: `PDLaw` plus ki times the integral of the error.
 
     The integral stops while the torque is limited, unless `windup` is 1.
@@ -131,21 +133,20 @@ class PIDLaw(_Law):
         _NO_LIMIT, _NO_SPEED_LIMIT, ActuatorParameter("follow", "", value=0.0), _ANTI_WINDUP)
 
     def numbers(self, values: Mapping[str, float]) -> dict[int, float]:
-        return {c.KP: values["kp"], c.KI: values["ki"], c.KD: values["kd"], c.FOLLOW: values.get("follow", 0.0),
-                c.INTEGRAL_ERROR: 1.0, c.FEED: 1.0, c.U_LIMIT: values.get("torque_limit", np.inf),
+        return {**super().numbers(values), c.KI: values["ki"], c.INTEGRAL_ERROR: 1.0,
                 c.WINDUP: values.get("windup", 0.0)}
 
     def terms(self, known: Mapping[str, float], signals: DriveSignals) -> tuple[Array, dict[str, Array]]:
-        follow = known.get("follow", 0.0)
-        return _split(known, {"kp": signals.error, "ki": signals.integral,
-                              "kd": follow * signals.rate - signals.speed}, signals.feed)
+        torque, columns = super().terms(known, signals)
+        more, integral = _split(known, {"ki": signals.integral}, torque)
+        return more, {**columns, **integral}
 
 
 @dataclass(frozen=True)
 class CascadeLaw(_Law):
     """Cascade of position, velocity and current loops: i = kv w + ki int w, w = kp (q_des - q) - dq, torque = kt i.
 
-    The current is limited to +-current_limit; the integral stops while it is limited, unless `windup` is 1.
+    The current is limited to +-current_limit; the integral stops while the current is limited, unless `windup` is 1.
     """
 
     name: ClassVar[str] = "cascade"
@@ -184,8 +185,8 @@ class VoltageLaw(_Law):
     """Voltage law of hobby and bus servos (BAM): V = vin clip(gain kp (q_des - q), +-limit), torque = kt V / R - kt^2
     dq / R.
 
-    The supply voltage is that of the log where it has one, else `vin`. A supply of zero means that the drive is
-    switched off, with neither torque nor back-EMF. A logged `duty` is not used, because the simulation needs the
+    The supply voltage is that of the log, or `vin` if the log has none. A supply of zero means that the drive is
+    switched off, with neither torque nor back-EMF. A logged duty cycle is not used, because the simulation needs the
     voltage at positions that were not measured.
     """
 
@@ -207,15 +208,13 @@ class VoltageLaw(_Law):
         limit, vin = known.get("limit", 1.0), known.get("vin", np.nan)
         if "kp" not in known:
             raise ModelError("drive law 'voltage' needs the value of the gain kp, because the limit of the duty cycle "
-                             "depends on kp",
-                             "add --gain kp=...", "missing-gain")
+                             "depends on kp", "add --gain kp=...", "missing-gain")
         duty = np.clip(known.get("gain", 1.0) * known["kp"] * signals.error, -limit, limit)
         volts = duty * signals.supply * (vin if np.isfinite(vin) else 1.0)
-        parts = {"volts": volts, "speed": -signals.speed}
         if {"kt", "resistance"} <= known.keys():
             kt, resistance = known["kt"], known["resistance"]
             return kt / resistance * volts - kt ** 2 / resistance * signals.speed, {}
-        return np.zeros(len(volts)), parts
+        return np.zeros(len(volts)), {"volts": volts, "speed": -signals.speed}
 
     def from_factors(self, known: Mapping[str, float], factors: Mapping[str, float]) -> dict[str, float]:
         if not factors:
@@ -245,8 +244,8 @@ class CurrentLaw(_Law):
 
     def signals(self, log: Recording) -> dict[str, Array]:
         if log.current is None:
-            raise RecordingError(f"{log.source}: law 'current' needs measured currents, which this log does not have",
-                                 "map them with --set 'log.motor_current=[...]'", "no-current")
+            raise RecordingError(f"{log.source} has no measured currents, which drive law 'current' needs",
+                                 "map their columns with --set 'log.motor_current=[...]'", "no-current")
         return {"feed": log.current}
 
 

@@ -1,8 +1,7 @@
-"""First stage of actuator identification: linear least squares of each joint, with the torque computed by the drive
-law.
+"""First stage of actuator identification: linear least squares of each joint, with the torque of its drive law.
 
-The regressors and the torque of the law pass the same low-pass filter (parallel filtering), which therefore has the
-same effect on both sides of the equation.
+The regressors and the torque of the drive law pass the same low-pass filter (parallel filtering), which therefore has
+the same effect on both sides of the equation.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ from dynid.robot import Robot
 
 _LINEAR_PARAMETERS = ("armature", "viscous", "coulomb", "offset")
 _OFFSET_ROW = 3  # index of the constant torque, which may have any sign
-_FILTER_ORDER = 4
+_FILTER_ORDER = 4  # order of the low-pass
 _MIN_CUTOFF, _MAX_CUTOFF_SHARE = 1.0, 0.2  # Hz, and share of the rate: cut-off of the low-pass
 _BORDER_PERIODS = 1.0  # periods of the cut-off left out at both ends of a segment
-_STARTING_DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # in sampling intervals: initial delays of the second stage
+_STARTING_DELAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)  # initial delays of the second stage, in sampling intervals
 _MAX_STEP_SHARE = 0.1  # largest error by the integration step during a search, relative to the residuals of a joint
 _RICHARDSON_FACTOR = 4.0 / 3.0  # error of a step over its difference from half the step, for a second-order method
-_ROWS_PER_PERIOD = 4.0  # of the fastest oscillation that a log shows
-_MIN_GAIN_SHARE = 0.1  # of the median gain of the other joints: smallest initial gain of the second stage
-_DAMPING_RATIO = 0.5  # assumed for a joint whose damping the first stage does not find
-_SPEED_ROWS = 5  # over which speeds are computed from positions, so that encoder rounding has little effect
-_SPEED_SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)  # of the largest measured speed, tried as speed limits of targets
+_ROWS_PER_PERIOD = 4.0  # rows in a period of the fastest oscillation that a log can show
+_MIN_GAIN_SHARE = 0.1  # smallest initial gain of the second stage, as a share of the median gain of all joints
+_DAMPING_RATIO = 0.5  # damping ratio of a joint whose damping the first stage estimates too low
+_SPEED_ROWS = 5  # rows over which speeds are computed from positions, so that encoder rounding has little effect
+_SPEED_SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2)  # speed limits that are tried, relative to the largest measured speed
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +52,16 @@ class LinearFit:
 
 @dataclass(frozen=True, eq=False)
 class _Filtered:
-    """A log at a uniform rate: q, dq, ddq of filtered positions (rows, n), the mask of used rows, the low-pass."""
+    """A log of one chain of n joints at a uniform rate, with filtered motion.
+
+    Attributes:
+        log: the log.
+        t: times (rows,), s.
+        q, dq, ddq: filtered positions, velocities and accelerations (rows, n).
+        keep: mask of the used rows (rows,).
+        rate, cutoff: rate of the rows and cut-off of the low-pass, Hz.
+        segments: first row and row after the last of each segment without gaps (segments, 2).
+    """
 
     log: ChainLog
     t: Array
@@ -112,7 +120,7 @@ class _Filtered:
 
 
 def _cutoff(log: ChainLog, rate: float) -> float:
-    """Return the low-pass cut-off frequency, Hz, that signal preparation chooses for the positions, within bounds."""
+    """Return the cut-off frequency, Hz, that signal preparation chooses for the positions of a log, within bounds."""
     s = log.signals
     try:
         chosen = prepare(Recording(t=s.t, q=s.q, tau=s.command - s.q, source=log.recording.source),
@@ -123,7 +131,7 @@ def _cutoff(log: ChainLog, rate: float) -> float:
 
 
 def filtered_logs(problem: ChainProblem) -> list[_Filtered]:
-    """Return the filtered logs of a chain; they are computed once for all delays that are tried."""
+    """Return the filtered logs of a chain, which do not depend on the delay of the commands."""
     known = replace(problem, unknowns=())
     return [_Filtered.from_log(replace(log, signals=log.signals.at_speeds(known.speed_limits(np.zeros(0), log))))
             for log in problem.logs]
@@ -140,7 +148,7 @@ def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0,
         has_errors: whether to compute standard errors, which takes most of the time.
     """
     torques = [log.link_torque() for log in logs]
-    found = []
+    fits = []
     for j in range(problem.dof):
         matrices, targets, factors = [], [], dict[str, Array]()
         for log, torque in zip(logs, torques, strict=True):
@@ -154,9 +162,9 @@ def linear_fit(problem: ChainProblem, logs: list[_Filtered], delay: float = 0.0,
             matrices.append(low[:, :-1])
             targets.append(low[:, -1])
         keep = np.concatenate([log.keep for log in logs])
-        found.append(_solve(problem, j, np.concatenate(matrices).T, np.concatenate(targets), keep, tuple(factors),
-                            has_errors))
-    return found
+        fits.append(_solve(problem, j, np.concatenate(matrices).T, np.concatenate(targets), keep, tuple(factors),
+                           has_errors))
+    return fits
 
 
 def _solve(problem: ChainProblem, j: int, matrix: Array, target: Array, keep: Bools,
@@ -186,8 +194,13 @@ def _solve(problem: ChainProblem, j: int, matrix: Array, target: Array, keep: Bo
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """First-stage estimates of each joint of a chain, with the command delay that gives the smallest simulation
-    error."""
+    """First-stage estimates of a chain, at the command delay with the smallest simulation error.
+
+    Attributes:
+        problem: estimation problem of the chain.
+        linear: least-squares estimates of each joint, with standard errors.
+        values: initial parameter values of each joint for the second stage, by name.
+    """
 
     problem: ChainProblem
     linear: list[LinearFit]
@@ -215,8 +228,8 @@ def chain_problem(robot: Robot, k: int, entries: Sequence[ActuatorLog], law: Dri
 
 
 def first_stage(problem: ChainProblem) -> Stage:
-    """Return linear estimates with friction model M1, at the delay and speed limit with the smallest simulation
-    error."""
+    """Return the first stage of a chain: linear estimates with friction model M1, at the delay and speed limit with the
+    smallest simulation error."""
     interval = float(np.median(np.diff(problem.logs[0].signals.t)))
     given = problem.known[0].get("delay")
     best: tuple[float, float, ChainProblem, list[dict[str, float]]] | None = None
@@ -259,9 +272,12 @@ def largest_speed(problem: ChainProblem) -> tuple[float, float]:
 
 def _damped(problem: ChainProblem, values: Sequence[Mapping[str, float]], interval: float) -> list[dict[str, float]]:
     """Return first-stage values with armature and damping raised until no joint oscillates faster than the log can
-    resolve. At low rates least squares may give zero for both, and the simulation of a stiff drive then diverges. If a
-    light joint gets zero gains, it does not follow its commands; it then gets a fraction of the other joints' gains."""
-    found = []
+    resolve.
+
+    At low rates, least squares may give zero for both, and the simulation of a stiff drive then diverges. A light joint
+    with zero gains would not follow its commands, so each gain is at least a fraction of the median of all joints.
+    """
+    damped = []
     usual = {name: float(np.median([values[j][name] for j in problem.moving])) for name in problem.law.estimated
              if all(name in own for own in values)}
     for known, first in zip(problem.known, values, strict=True):
@@ -270,12 +286,13 @@ def _damped(problem: ChainProblem, values: Sequence[Mapping[str, float]], interv
         stiffness = abs(numbers.get(c.KP, 0.0) * numbers.get(c.TORQUE_GAIN, 1.0))
         armature = max(own["armature"], stiffness * (interval * _ROWS_PER_PERIOD / (2.0 * np.pi)) ** 2)
         damping = max(own["viscous"], 2.0 * _DAMPING_RATIO * float(np.sqrt(stiffness * armature)))
-        found.append({**own, "armature": armature, "viscous": damping})
-    return found
+        damped.append({**own, "armature": armature, "viscous": damping})
+    return damped
 
 
 def with_friction(problem: ChainProblem, model: str, also: Sequence[str], delay: float | None) -> ChainProblem:
-    """Return the estimation problem with the parameters of a friction model among the unknowns."""
+    """Return the estimation problem with armature, a friction model, offset, unknown drive parameters and the
+    parameters `also` as unknowns, and the delay unless it is given."""
     drive = [name for name in problem.law.estimated if any(name not in table for table in problem.known)
              and not all(name in log.gains for log in problem.logs)]
     own = {item.name for item in problem.law.parameters}
@@ -294,8 +311,8 @@ def quick_enough(problem: ChainProblem, x: Array) -> ChainProblem:
 
 
 def step_errors(problem: ChainProblem, x: Array) -> Iterator[tuple[float, Array, Array]]:
-    """Yield integration steps, s, longest first, each with its position error and the residuals at half the step (rows,
-    dof)."""
+    """Yield integration steps, s, the longest first, each with its position error (rows, dof) and the residuals at half
+    the step (rows, dof)."""
     interval = float(np.median(np.concatenate([np.diff(log.signals.t) for log in problem.logs])))
     for step in SIMULATION_STEPS:  # no step is longer than the interval between two rows
         own, finer = (replace(problem, step=one).residuals(x) for one in (step, 0.5 * min(step, interval)))

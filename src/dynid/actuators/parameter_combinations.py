@@ -18,19 +18,20 @@ from dynid.actuators.refinement import Refinement
 from dynid.arrays import Array, Bools
 from dynid.findings import Note
 
-_MAX_TYPICAL_STD = 0.5  # of the typical value: a standard error below it identifies any value
-# Relative to the estimate: a standard error below it identifies the parameter. With a larger share, poorly determined
+_MAX_TYPICAL_STD = 0.5  # standard error relative to the typical value, below which a parameter is identified
+# Standard error relative to the estimate, below which a parameter is identified. With a larger share, poorly determined
 # parameters would count as identified when noise makes their estimates large, and intervals would miss the truth.
 _MAX_RELATIVE_STD = 0.25
-_NULL_SHARE = 1e-5  # of the largest singular value: below it, no amount of such data determines a direction
-_NAMED_SHARE = 0.25  # of a direction: components below it are not named
+_NULL_SHARE = 1e-5  # singular value relative to the largest, below which no amount of such data determines a direction
+_NAMED_SHARE = 0.25  # smallest component of a unit direction whose parameter is named
 _DRIVE_PARAMETERS = {"kp", "kd", "ki", "kv", "kt", "resistance", "torque_scale"}
 _MECHANICAL_PARAMETERS = {"armature", "viscous", "coulomb", "link_scale"}
 
 
 @dataclass(frozen=True, eq=False)
 class Identifiability:
-    """Mask of the unknowns that the data determine (unknowns,), and notes on undetermined combinations."""
+    """Identifiability of one joint chain: mask of the unknowns that the data determine (unknowns,), and notes on
+    combinations of parameters that the data do not determine."""
 
     identified: Bools
     notes: tuple[Note, ...]
@@ -67,9 +68,7 @@ def identifiability(problem: ChainProblem, fit: Refinement) -> Identifiability:
     if len(bound):
         labels = ", ".join(problem.label(int(k)) for k in bound)
         notes.append(Note("at-bound", f"These estimates are at a bound and have no confidence interval: {labels}. The "
-                                      "data are "
-                                      f"consistent with "
-                                      "the value at the bound.",
+                          "data are consistent with the value at the bound.",
                           {problem.label(int(k)): float(fit.x[k]) for k in bound}))
     return Identifiability(identified, tuple(notes))
 
@@ -101,12 +100,12 @@ def experiment(names: set[str]) -> str:
     if any(name.startswith("stribeck") for name in names):
         return "Slow motion through standstill separates them, at speeds below 0.2 rad/s."
     if "backlash" in names:
-        return "Slow reversals against gravity determine it."
+        return "Slow reversals against gravity determine the backlash."
     return "Motion at several speeds and accelerations separates them (`dynid excite --actuator`)."
 
 
-STRUCTURE_STEP = 1e-4  # of a parameter's scale: step of the finite differences of the table, which is smooth
-STRUCTURE_TOLERANCE = 1e-6  # of the largest singular value: below it, the table does not change
+STRUCTURE_STEP = 1e-4  # step of the finite differences of the simulation inputs, relative to a parameter's scale
+STRUCTURE_TOLERANCE = 1e-6  # singular value relative to the largest, below which the simulation inputs do not change
 _LOAD_COLUMNS = [c.LOAD_MOTOR, c.LOAD_EXTERNAL, c.STRIBECK_LOAD_MOTOR, c.STRIBECK_LOAD_EXTERNAL, c.QUADRATIC_MOTOR,
                  c.QUADRATIC_EXTERNAL]
 
@@ -134,7 +133,8 @@ def unchanged_directions(problem: ChainProblem, x: Array, scale: Array,
 
 
 def _numbers(problem: ChainProblem, x: Array, gains: Mapping[str, float]) -> Array:
-    """Return the simulation inputs of all joints; inputs that act only as a sum are added."""
+    """Return the inputs of the simulation of all joints as one vector; inputs that act only as a sum or a product are
+    combined."""
     table = np.zeros((problem.dof, c.JOINT_COLUMNS))
     for j, values in enumerate(problem.values(x)):
         table[j] = joint_numbers(problem.law, {**values, **gains})

@@ -80,7 +80,7 @@ _COLUMN_OF = {"armature": c.ARMATURE, "viscous": c.VISCOUS, "coulomb": c.COULOMB
 
 
 def mechanical_numbers(values: Mapping[str, float]) -> dict[int, float]:
-    """Return the entries of the simulation's table of a joint by column, from its mechanical parameters or their
+    """Return the inputs of the compiled simulation of a joint by column, from its mechanical parameters or their
     defaults."""
     found = {column: values.get(name, MECHANICAL_PARAMETERS[name].value) for name, column in _COLUMN_OF.items()}
     for name, pair in (("load", (c.LOAD_MOTOR, c.LOAD_EXTERNAL)),

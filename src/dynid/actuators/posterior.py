@@ -25,9 +25,11 @@ from dynid.robot import Robot
 DEFAULT_SPREAD = 0.2  # relative standard deviation of undetermined parameters, the same as for links
 SHORTEST_DELAY = 2e-4  # s, smallest delay of an exported drive: a tenth of MuJoCo's time step
 _MAX_STATES = 200  # rows of the motion that are kept: more of them change the approximated friction little
-_MOVING_SHARE = 0.02  # of a joint's greatest speed, above which its friction opposes the motion and does not stick
+_MOVING_SHARE = 0.02  # share of a joint's greatest speed, above which its friction opposes the motion and is not static
 _LOAD_ROUNDS = 4  # fixed-point iterations of motor torque and load-dependent friction, which converge
-_MAX_REDRAWS = 200  # of a draw outside the bounds; afterwards values outside are clipped
+_MAX_REDRAWS = 200  # attempts to replace a draw outside the bounds; afterwards values outside are clipped
+_ARRAYS = ("values", "covariance", "identified", "lower", "upper", "supply")  # arrays of a saved posterior
+_STATES = ("speed", "motor", "external")  # arrays of its states
 # Columns of friction that is neither Coulomb nor viscous; joints of simulators lack such friction.
 _RICHER_FRICTION = (c.STRIBECK, c.LOAD_MOTOR, c.LOAD_EXTERNAL, c.STRIBECK_LOAD_MOTOR, c.STRIBECK_LOAD_EXTERNAL,
                     c.QUADRATIC_MOTOR, c.QUADRATIC_EXTERNAL)
@@ -58,7 +60,7 @@ class ActuatorPosterior:
         names: names of the unknowns (k,), such as "armature".
         owners: indices of the joints of each unknown; several joints share one delay.
         values, covariance: estimates of the unknowns (k,) and their covariance (k, k).
-        identified: which unknowns the data determine (k,).
+        identified: mask of the unknowns that the data determine (k,).
         lower, upper: bounds of the unknowns (k,).
         known: given values by name, one table per joint, with the gains of the first log.
         supply: mean logged supply voltage of each joint (joints,), V; 1 if the law needs none.
@@ -82,14 +84,15 @@ class ActuatorPosterior:
 
     def tables(self, x: Array) -> list[dict[str, float]]:
         """Return all parameter values of each joint by name, from values (k,) of the unknowns."""
-        found = [dict(table) for table in self.known]
+        tables = [dict(table) for table in self.known]
         for name, owners, value in zip(self.names, self.owners, x, strict=True):
             for j in owners:
-                found[j][name] = float(value)
-        return found
+                tables[j][name] = float(value)
+        return tables
 
     def link_scales(self, x: Array | None = None) -> Array:
-        """Return the factor on the inertial parameters of each joint's link (joints,)."""
+        """Return the factor on the inertial parameters of each joint's link (joints,), from values x (k,) of the
+        unknowns; the estimate by default."""
         return np.array([table.get("link_scale", 1.0) for table in self.tables(self.values if x is None else x)])
 
     def simulated(self, x: Array | None = None) -> tuple[tuple[SimulatedJoint, ...], tuple[TorqueLoss, ...]]:
@@ -141,26 +144,24 @@ class ActuatorPosterior:
         size, vectors = np.linalg.eigh(self.drawn_covariance(spread))
         factor = vectors * np.sqrt(np.maximum(size, 0.0))
         rng = np.random.default_rng(seed)
-        found = np.empty((count, len(self.values)))
-        open_ = np.arange(count)
+        drawn = np.empty((count, len(self.values)))
+        outside = np.arange(count)
         for _ in range(_MAX_REDRAWS):
-            found[open_] = self.values + rng.standard_normal((len(open_), len(size))) @ factor.T
-            outside = np.any((found[open_] < self.lower) | (found[open_] > self.upper), axis=1)
-            open_ = open_[outside]
-            if not len(open_):
+            drawn[outside] = self.values + rng.standard_normal((len(outside), len(size))) @ factor.T
+            outside = np.flatnonzero(np.any((drawn < self.lower) | (drawn > self.upper), axis=1))
+            if not len(outside):
                 break
-        return np.clip(found, self.lower, self.upper)
+        return np.clip(drawn, self.lower, self.upper)
 
     def drawn_covariance(self, spread: float = DEFAULT_SPREAD) -> Array:
-        """Return the covariance (k, k) of random draws before bounds are applied."""
+        """Return the covariance (k, k) of random draws before bounds are applied; spread: relative standard deviation
+        of undetermined unknowns."""
         wanted = np.outer(self.identified, self.identified) * self.covariance
         return wanted + np.diag(np.where(self.identified, 0.0, (spread * self.values) ** 2))
 
     def save(self, path: str | Path, settings: Mapping[str, Any] | None = None) -> None:
-        """Write the posterior as JSON. settings: settings of the run, stored in the same file."""
-        numbers = {"values": self.values, "covariance": self.covariance, "identified": self.identified,
-                   "lower": self.lower, "upper": self.upper, "supply": self.supply, "speed": self.states.speed,
-                   "motor": self.states.motor, "external": self.states.external}
+        """Write the posterior as JSON; settings: settings of the run, stored in the same file."""
+        numbers = {**{name: getattr(self, name) for name in _ARRAYS}, **vars(self.states)}
         write_json(Path(path), {
             "law": self.law, "joints": self.joints, "names": self.names, "owners": self.owners,
             "known": [_texts(table) for table in self.known], "notes": self.notes, "settings": dict(settings or {}),
@@ -174,34 +175,32 @@ class ActuatorPosterior:
             RecordingError: if the file is damaged.
             ModelError: if the drive law is custom, so the file cannot restore it.
         """
-        damaged = RecordingError(f"{path}: is not a posterior of `dynid actuators`, or is damaged",
+        damaged = RecordingError(f"{path} is not a posterior of `dynid actuators`, or is damaged",
                                  "identify again with `dynid actuators ... -o`", "damaged-posterior")
         try:
             found = json.loads(read_small(Path(path)))
             texts = {name: tuple(map(str, found[name])) for name in ("joints", "names", "notes")}
-            arrays = {name: np.array(found[name], dtype=float) for name in
-                      ("values", "covariance", "identified", "lower", "upper", "supply", "speed", "motor", "external")}
+            arrays = {name: np.array(found[name], dtype=float) for name in (*_ARRAYS, *_STATES)}
             known = tuple({str(key): float(value) for key, value in table.items()} for table in found["known"])
             owners = tuple(tuple(int(j) for j in own) for own in found["owners"])
             law, settings = str(found["law"]), dict(found["settings"])
         except (OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
             raise damaged from None
         n, k = len(texts["joints"]), len(texts["names"])
-        shapes = {"values": (k,), "covariance": (k, k), "identified": (k,), "lower": (k,), "upper": (k,),
-                  "supply": (n,)}
-        if (any(arrays[name].shape != shape for name, shape in shapes.items()) or len(known) != n or len(owners) != k
+        shapes = ((k,), (k, k), (k,), (k,), (k,), (n,))
+        if (any(arrays[name].shape != shape for name, shape in zip(_ARRAYS, shapes, strict=True)) or len(known) != n
+                or len(owners) != k
                 or any(not 0 <= j < n for own in owners for j in own)
                 or not all(np.isfinite(arrays[name]).all() for name in ("values", "covariance", "supply"))
-                or len({arrays[name].shape for name in ("speed", "motor", "external")}) != 1
+                or len({arrays[name].shape for name in _STATES}) != 1
                 or arrays["speed"].shape[1:] != (n,)):
             raise damaged
         if law not in LAWS:
             raise ModelError(f"the drive law '{law}' is custom, so the result cannot be exported from the folder alone",
                              "call `estimate.posterior.simulated()` in the script that defines the law", "unknown-law")
-        states = DriveStates(arrays["speed"], arrays["motor"], arrays["external"])
-        return ActuatorPosterior(law, texts["joints"], texts["names"], owners, arrays["values"], arrays["covariance"],
-                                 arrays["identified"] > 0.5, arrays["lower"], arrays["upper"], known, arrays["supply"],
-                                 states, texts["notes"]), settings
+        states = DriveStates(*(arrays.pop(name) for name in _STATES))
+        return ActuatorPosterior(law, owners=owners, known=known, states=states, **texts,
+                                 **{**arrays, "identified": arrays["identified"] > 0.5}), settings
 
 
 def _texts(table: Mapping[str, float]) -> dict[str, str]:
@@ -302,13 +301,14 @@ def _states(robot: Robot, entries: Sequence[ActuatorLog], simulated: Sequence[Ar
 
 
 def _notes(problems: Sequence[ChainProblem], numbers: Array) -> tuple[str, ...]:
-    """Return sentences on properties of an actuator that exported files cannot represent."""
+    """Return sentences on properties of the actuators that exported files cannot represent."""
     notes = []
     gains = [dict(log.gains) for log in problems[0].logs]
     if any(one != gains[0] for one in gains):
-        notes.append("the logs have different gains; the exported drives have those of the first log")
+        notes.append("the logs have different gains; the exported drives have the gains of the first log")
     if np.any(numbers[:, c.BIAS] != 0.0):
-        notes.append("encoder biases are not part of the exported files; subtract them from commands and positions")
+        notes.append("encoder biases are not part of the exported files; subtract the biases from commands and "
+                     "positions")
     if np.any(numbers[:, c.BACKLASH] != 0.0):
         notes.append("backlash is not part of the exported files")
     if np.any(numbers[:, c.KI] * numbers[:, c.INTEGRAL_SPEED] != 0.0):

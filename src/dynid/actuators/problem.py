@@ -15,7 +15,8 @@ from dynid.arrays import Array
 from dynid.recording import Recording
 from dynid.robot import Robot
 
-# Simulations with estimated initial states; with more, states of the measured motion limit the number of unknowns.
+# Largest number of simulations with estimated initial states. With more, the states of the measured motion are used,
+# which limits the number of unknowns.
 MAX_ESTIMATED_STARTS = 100
 
 
@@ -58,9 +59,14 @@ class Unknown:
 
 @dataclass(frozen=True, eq=False)
 class ChainLog:
-    """One log of a chain: the chain with the links of that log, its signals and its own gains.
+    """One log of a chain of joints.
 
-    drive: signals that the law reads from the recording, see `DriveLaw.signals`.
+    Attributes:
+        chain: the chain with the links of that log.
+        recording, signals: the log, and its signals for simulation.
+        gains: drive law parameters during this log.
+        rows: work array of the compiled dynamics, see `Chain.packed`.
+        drive: signals that the law reads from the recording, see `DriveLaw.signals`.
     """
 
     chain: Chain
@@ -77,7 +83,7 @@ class ChainLog:
         return ChainLog(chain, log.recording, signals, log.gains, chain.packed(), drive)
 
     def part(self, start: int, stop: int, gap: float, restart: float | None) -> ChainLog:
-        """Return the rows from start to stop as a new log; gap, restart: see `LogSignals.from_log`."""
+        """Return the rows from `start` to `stop` as a new log; gap, restart: see `LogSignals.from_log`."""
         recording, drive = self.recording[start:stop], {name: own[start:stop] for name, own in self.drive.items()}
         signals = LogSignals.from_log(recording, self.chain.joints, drive, gap, restart)
         return replace(self, recording=recording, signals=signals, drive=drive)
@@ -85,12 +91,12 @@ class ChainLog:
 
 def joint_numbers(law: DriveLaw, values: Mapping[str, float]) -> Array:
     """Return the inputs of the compiled simulation (JOINT_COLUMNS,) of a joint, from its parameter values by name."""
-    found = np.zeros(c.JOINT_COLUMNS)
-    found[[c.U_LIMIT, c.TORQUE_LIMIT]], found[c.TORQUE_GAIN] = np.inf, 1.0
+    numbers = np.zeros(c.JOINT_COLUMNS)
+    numbers[[c.U_LIMIT, c.TORQUE_LIMIT]], numbers[c.TORQUE_GAIN] = np.inf, 1.0
     for column, value in {**mechanical_numbers(values), **law.numbers(values)}.items():
-        found[column] = value
-    found[[c.TORQUE_GAIN, c.BACK_EMF]] *= values.get("torque_scale", 1.0)
-    return found
+        numbers[column] = value
+    numbers[[c.TORQUE_GAIN, c.BACK_EMF]] *= values.get("torque_scale", 1.0)
+    return numbers
 
 
 # A joint that does not move is simulated with a very large inertia and without a drive.
@@ -100,7 +106,7 @@ _FIXED_JOINT[c.ARMATURE], _FIXED_JOINT[[c.U_LIMIT, c.TORQUE_LIMIT]] = 1e9, np.in
 
 @dataclass(frozen=True, eq=False)
 class ChainProblem:
-    """Output-error problem of one joint chain.
+    """Output-error problem of one joint chain: the fit of simulated to measured positions of its logs.
 
     Attributes:
         law: the drive law.
@@ -124,7 +130,7 @@ class ChainProblem:
 
     @property
     def coarse(self) -> ChainProblem:
-        """Return the problem with the longer integration step that suffices for sensitivities."""
+        """Problem with the longer integration step that suffices for sensitivities."""
         return self if self.step == self.slope_step else replace(self, step=self.slope_step)
 
     @property
@@ -165,17 +171,17 @@ class ChainProblem:
         return one.name if one.joint < 0 else f"{one.name} of {self.names[one.joint]}"
 
     def values(self, x: Array) -> list[dict[str, float]]:
-        """Return the values of all parameters of each joint, from the values of the unknowns."""
-        found = [dict(table) for table in self.known]
+        """Return the values of all parameters of each joint by name, from the values x of the unknowns (unknowns,)."""
+        tables = [dict(table) for table in self.known]
         for one, value in zip(self.unknowns, x, strict=True):
             if one.is_nuisance:
                 continue
             for j in range(self.dof) if one.joint < 0 else (one.joint,):
-                found[j][one.name] = float(value)
-        return found
+                tables[j][one.name] = float(value)
+        return tables
 
     def numbers(self, x: Array, log: ChainLog) -> Array:
-        """Return the inputs of the compiled simulation (dof, JOINT_COLUMNS) from the unknowns x."""
+        """Return the inputs of the compiled simulation (dof, JOINT_COLUMNS) from values x of the unknowns."""
         return np.array([_FIXED_JOINT if j in self.still else joint_numbers(self.law, {**values, **log.gains})
                          for j, values in enumerate(self.values(x))])
 
@@ -191,12 +197,12 @@ class ChainProblem:
         if encoder is not None:
             numbers[:, c.ENCODER_COUNT], numbers[:, c.ENCODER_ORIGIN] = encoder
         signals = self._started(x, log).at_speeds(self.speed_limits(x, log))
-        found = simulate_chain(log.chain, signals, numbers, rows=rows.copy(), step=self.step)
-        if found is None:
+        motion = simulate_chain(log.chain, signals, numbers, rows=rows.copy(), step=self.step)
+        if motion is None:
             return None
         for j in self.still:
-            found[0, :, j] = np.median(log.signals.q[:, j])
-        return found[0]
+            motion[0, :, j] = np.median(log.signals.q[:, j])
+        return motion[0]
 
     def speed_limits(self, x: Array, log: ChainLog) -> Array:
         """Return the speed limits (dof,) of the drives' targets, rad/s; infinite without a limit."""
@@ -220,7 +226,7 @@ class ChainProblem:
         return bool(self.unknowns) and self.unknowns[-1].is_nuisance
 
     def with_starts(self) -> ChainProblem:
-        """Return the problem with the initial states of its simulations as further unknowns, if they are few."""
+        """Return the problem with the initial states of its simulations as further unknowns, unless there are many."""
         if self.has_starts or sum(len(log.signals.starts) for log in self.logs) > MAX_ESTIMATED_STARTS:
             return self
         more = [Unknown(name, j, MECHANICAL_PARAMETERS[name], k, s) for k, log in enumerate(self.logs)
@@ -235,29 +241,35 @@ class ChainProblem:
         """
         parts = []
         for log in self.logs:
-            found = self.simulate(x, log, encoder)
-            if found is None:
+            simulated = self.simulate(x, log, encoder)
+            if simulated is None:
                 return None
-            parts.append(log.signals.q - found)
+            parts.append(log.signals.q - simulated)
         return np.concatenate(parts)
 
     def with_logs(self, logs: Sequence[ChainLog]) -> ChainProblem:
         return replace(self, logs=tuple(logs))
 
     def estimating(self, names: Sequence[str], *, shared: Sequence[str] = ()) -> ChainProblem:
-        """Return the same problem with other unknowns: `names` for each joint, `shared` once for all joints."""
-        items = {**MECHANICAL_PARAMETERS, **{item.name: item for item in self.law.parameters}}
-        # A command is logged at most one interval after it was sent, so the delay is at least minus one interval.
-        interval = max(float(np.median(np.diff(log.signals.t))) for log in self.logs)
-        items["delay"] = replace(items["delay"], lower=-interval)
+        """Return the problem with other unknowns: parameters `names` of each joint, and `shared` by all joints."""
+        items = self.items
+        if self.logs:
+            # A command is logged at most one interval after it was sent, so the delay is at least minus one interval.
+            interval = max(float(np.median(np.diff(log.signals.t))) for log in self.logs)
+            items["delay"] = replace(items["delay"], lower=-interval)
         return replace(self, unknowns=(*(Unknown(name, j, items[name]) for j in self.moving for name in names),
                                        *(Unknown(name, -1, items[name]) for name in shared)))
 
+    @property
+    def items(self) -> dict[str, ActuatorParameter]:
+        """Descriptions of all parameters of a joint and its drive law by name."""
+        return {**MECHANICAL_PARAMETERS, **{item.name: item for item in self.law.parameters}}
+
     def start(self, values: Sequence[Mapping[str, float]]) -> Array:
         """Return initial values (unknowns,) within the bounds, from tables of parameter values of each joint."""
-        found = []
+        start = []
         for one in self.unknowns:
             rows = values if one.joint < 0 else [values[one.joint]]
             own = [row[one.name] for row in rows if one.name in row]
-            found.append(float(np.mean(own)) if own else one.item.value)
-        return np.clip(np.array(found), self.lower, self.upper)
+            start.append(float(np.mean(own)) if own else one.item.value)
+        return np.clip(np.array(start), self.lower, self.upper)

@@ -1,5 +1,4 @@
-"""Second stage of actuator identification: fit positions of a closed-loop simulation to measured ones (output
-error)."""
+"""Second stage of actuator identification: fit of closed-loop simulations to measured positions (output error)."""
 
 from __future__ import annotations
 
@@ -14,23 +13,24 @@ from dynid.errors import NotPossibleError
 from dynid.progress import ProgressCallback, prefixed, silent
 from dynid.regression.autocorrelation import autocovariance, noise_matrix
 
-_FIRST_DIFFERENCE_SHARE = 2e-3  # of a parameter's scale: step of finite differences while no standard error is known
+# Step of finite differences relative to a parameter's scale, while no standard error is known.
+_FIRST_DIFFERENCE_SHARE = 2e-3
 # Bounds of the later steps of one standard error, relative to the parameter's scale. Below the first, sticking in
 # single rows causes errors; beyond the second, the simulation is no longer linear in the parameter.
 _DIFFERENCE_SHARES = (5e-4, 0.05)
-_CHECK_RATIO = 0.5  # step of the differences that check the central ones, relative to their step
+_CHECK_RATIO = 0.5  # step of the differences that check the central differences, relative to their step
 _ESCAPE_SIGMAS = 2.0  # standard errors along the axes of the confidence ellipsoid at which a lower cost is searched
-_MAX_ESCAPES = 3  # restarts of the iteration from such a point
-_MAX_ITERATIONS = 40
+_MAX_ESCAPES = 3  # restarts of the iteration from a point with a lower cost
+_MAX_ITERATIONS = 40  # largest number of iterations of a search
 _COST_TOLERANCE = 1e-5  # relative decrease of the cost below which the iteration ends
-_FIRST_TOLERANCE = 1e-3  # the same for the first search, with one-sided differences
+_FIRST_TOLERANCE = 1e-3  # relative decrease of the cost below which the first search, with one-sided differences, ends
 _MAX_DAMPINGS = 10  # attempts with a shorter step before the iteration ends
-_FIRST_DAMPING = 1e-3
+_FIRST_DAMPING = 1e-3  # initial damping of the Levenberg-Marquardt method
 _CHORD_STEPS = 2  # further steps with the same sensitivities, whose computation takes most of the time
 _MAX_DISAGREEMENT = 0.3  # relative, between central differences with two step sizes along one direction
 _DIVERGENCE_HINT = ("check the unit of the positions (--set log.unit=deg), the gains (--gain kp=...) and the masses of "
                     "the robot file")
-_NULL_SHARE = 1e-7  # of the largest singular value: below it, a direction is undetermined
+_NULL_SHARE = 1e-7  # singular value relative to the largest, below which a direction is undetermined
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Refinement:
     Attributes:
         x: values of the unknowns (unknowns,).
         covariance: covariance of the unknowns that are not at a bound (unknowns, unknowns), zero elsewhere.
-        at_bound: which unknowns ended at a bound (unknowns,).
+        at_bound: mask of the unknowns whose estimate is at a bound (unknowns,).
         jacobian: derivatives of the simulated positions by the unknowns (rows, dof, unknowns).
         residual: measured minus simulated positions (rows, dof), rad.
         scale: scales of the unknowns (unknowns,), by which the Jacobian is multiplied.
@@ -77,15 +77,10 @@ class Refinement:
 
     def changes_by(self, error: Array) -> Array:
         """Return the change of each unknown (unknowns,) by an error of the measured positions (rows, dof), rad."""
-        weights = _weights(self.residual)
+        weights = joint_weights(self.residual)
         flat = (self.jacobian * weights[None, :, None]).reshape(-1, len(self.x))
         size = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
         return np.asarray(np.linalg.pinv(flat / size, rcond=_NULL_SHARE) @ (error * weights).ravel() / size)
-
-    @property
-    def mean_error(self) -> float:
-        """Mean absolute error of the simulated positions, rad."""
-        return float(np.mean(np.abs(self.residual)))
 
 
 def scales(problem: ChainProblem, x: Array) -> Array:
@@ -138,12 +133,12 @@ def _independent_groups(problem: ChainProblem, count: int) -> list[list[int]]:
 
 def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_ITERATIONS, finish: bool = True,
            share: Array | None = None, progress: ProgressCallback = silent) -> Refinement:
-    """Fit the simulated positions by the Levenberg-Marquardt method within bounds; joints are weighted by their
-    residuals.
+    """Return the fit of the simulated to the measured positions by the Levenberg-Marquardt method within bounds.
 
-    Initial states of the simulations are fitted together with the parameters. Unknowns at a bound whose gradient points
-    outward are fixed for a step. Dry friction makes the cost rough on a small scale. The sensitivities at the solution
-    are therefore differences over one standard error, and points two standard errors away are tried.
+    Joints are weighted by their residuals. Initial states of the simulations are fitted together with the parameters.
+    Unknowns at a bound whose gradient points outward are fixed for a step. Dry friction makes the cost rough on a small
+    scale. The sensitivities at the solution are therefore differences over one standard error, and points two standard
+    errors away are tested for a lower cost.
 
     Args:
         problem: the logs and unknowns.
@@ -162,8 +157,7 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
     residual = problem.residuals(x)
     if residual is None:
         raise NotPossibleError("the simulation of the actuators diverges with the parameter values of the linear "
-                               "first stage", _DIVERGENCE_HINT,
-                               "simulation-diverges")
+                               "first stage", _DIVERGENCE_HINT, "simulation-diverges")
     iterations = 0
     if share is None:
         found = _searched(problem, x, residual, max_iterations, None, progress)
@@ -190,7 +184,7 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
 
 def _difference_steps(problem: ChainProblem, found: _Minimum) -> tuple[Array, Array]:
     """Return the steps of the finite differences (unknowns,), one standard error within bounds, and the covariance of
-    the unknowns. Steps and covariance are in units of the scales of the unknowns."""
+    the unknowns (unknowns, unknowns), both in units of the scales of the unknowns."""
     covariance = (autocorrelated_covariance(found.slopes, found.residual, problem.log_rows)
                   / np.outer(found.scale, found.scale))
     return np.clip(np.sqrt(np.maximum(np.diag(covariance), 0.0)), *_DIFFERENCE_SHARES), covariance
@@ -216,13 +210,14 @@ class _Minimum:
 
 def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: int, share: Array | None,
               progress: ProgressCallback) -> _Minimum:
-    """Return a local minimum of the squared error, searched from x. share: step of central differences; None:
-    one-sided."""
+    """Return a local minimum of the squared position error, by a search from x (unknowns,). residual: residuals (rows,
+    dof) at x. share: steps of central differences relative to the scales of the unknowns; None for one-sided
+    differences."""
     damping, iterations, tolerance = _FIRST_DAMPING, 0, _FIRST_TOLERANCE if share is None else _COST_TOLERANCE
     while True:
         iterations += 1
         progress(f"iteration {iterations}")
-        scale, weights = scales(problem, x), _weights(residual)
+        scale, weights = scales(problem, x), joint_weights(residual)
         slopes = jacobian(problem, x, scale, base=residual) if share is None else jacobian(problem, x, scale, share)
         a = (slopes * weights[None, :, None] * scale).reshape(-1, len(x))
         b = (residual * weights).ravel()
@@ -250,9 +245,9 @@ def _searched(problem: ChainProblem, x: Array, residual: Array, max_iterations: 
 
 def _escape(problem: ChainProblem, found: _Minimum, covariance: Array) -> tuple[Array, Array] | None:
     """Return a point with a significantly lower cost near a local minimum, and its residuals; None if there is none.
-    covariance (unknowns, unknowns): covariance of the unknowns in units of their scales. Points along the longer half
-    of its principal axes are tried; along the shorter axes the cost is too steep for a second minimum."""
-    weights, coarse = _weights(found.residual), problem.coarse
+    Points along the longer half of the principal axes of the covariance (unknowns, unknowns), in units of the scales of
+    the unknowns, are tested. Along the shorter axes the cost is too steep for a second minimum."""
+    weights, coarse = joint_weights(found.residual), problem.coarse
     base = found.residual if coarse is problem else coarse.residuals(found.x)
     if base is None:
         return None
@@ -294,7 +289,7 @@ def _step(problem: ChainProblem, x: Array, a: Array, b: Array, free: Bools, damp
     return trial
 
 
-def _weights(residual: Array) -> Array:
+def joint_weights(residual: Array) -> Array:
     """Return the weight of each joint (dof,): 1 / RMS position residual, 1/rad."""
     rms = np.sqrt(np.mean(residual ** 2, axis=0))
     return 1.0 / np.maximum(rms, 1e-6 * max(float(rms.max()), 1e-9))
@@ -302,7 +297,7 @@ def _weights(residual: Array) -> Array:
 
 def autocorrelated_covariance(slopes: Array, residual: Array, log_rows: list[int]) -> Array:
     """Return the covariance (k, k) of least squares on sensitivities (rows, dof, k) with autocorrelated residuals."""
-    weights, k = _weights(residual), slopes.shape[2]
+    weights, k = joint_weights(residual), slopes.shape[2]
     gap = max(log_rows) // 5  # rows of zeros between the logs, so that products of different logs vanish
     starts = np.cumsum([0, *(count + gap for count in log_rows[:-1])])
     at = np.concatenate([start + np.arange(count) for start, count in zip(starts, log_rows, strict=True)])
@@ -325,17 +320,19 @@ def autocorrelated_covariance(slopes: Array, residual: Array, log_rows: list[int
 
 
 def _finished(problem: ChainProblem, found: _Minimum, iterations: int, count: int, share: Array) -> Refinement:
-    """Return the solution for the first `count` unknowns; the initial states are projected out. A parameter at a bound
-    has no interval, but its uncertainty widens the intervals of the others. Sensitivities use the short integration
-    step, because a longer one makes standard errors wrong by up to a factor of three if friction depends on speed or
-    load."""
+    """Return the solution for the first `count` unknowns; the initial states are projected out.
+
+    A parameter at a bound has no interval, but its uncertainty widens the intervals of the other parameters.
+    Sensitivities use the short integration step: with a longer step, standard errors would be wrong by up to a factor
+    of three if friction depends on speed or load.
+    """
     x, residual, scale = found.x, found.residual, found.scale
     if problem.coarse is not problem:
         problem = replace(problem, slope_step=problem.step)
         found = replace(found, slopes=jacobian(problem, x, scale, share))
     slopes = _projected(found.slopes, residual, count)
     at_bound = _at_bound(problem, x, scale)[:count]
-    weights = _weights(residual)[None, :, None]
+    weights = joint_weights(residual)[None, :, None]
     covariance = autocorrelated_covariance(slopes, residual, problem.log_rows)
     rounding, share_of_rounding = rounding_errors(problem, x, slopes, residual, weights[0, :, 0])
     variance = np.maximum(np.diag(covariance), 1e-300)
@@ -374,7 +371,7 @@ def _projected(slopes: Array, residual: Array, count: int) -> Array:
     other unknowns."""
     if slopes.shape[2] == count:
         return slopes
-    weights = _weights(residual)[None, :, None]
+    weights = joint_weights(residual)[None, :, None]
     flat = (slopes * weights).reshape(-1, slopes.shape[2])
     q, _ = np.linalg.qr(flat[:, count:])
     own = flat[:, :count] - q @ (q.T @ flat[:, :count])

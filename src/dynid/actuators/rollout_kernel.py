@@ -13,38 +13,7 @@ from __future__ import annotations
 
 import math
 
-from dynid.actuators.columns import (
-    ARMATURE,
-    BACK_EMF,
-    BACKLASH,
-    BIAS,
-    COULOMB,
-    DELAY,
-    ENCODER_COUNT,
-    ENCODER_ORIGIN,
-    FEED,
-    FOLLOW,
-    INTEGRAL_ERROR,
-    INTEGRAL_SPEED,
-    KD,
-    KI,
-    KP,
-    LOAD_EXTERNAL,
-    LOAD_MOTOR,
-    OFFSET,
-    QUADRATIC_EXTERNAL,
-    QUADRATIC_MOTOR,
-    STRIBECK,
-    STRIBECK_LOAD_EXTERNAL,
-    STRIBECK_LOAD_MOTOR,
-    STRIBECK_SHAPE,
-    STRIBECK_SPEED,
-    TORQUE_GAIN,
-    TORQUE_LIMIT,
-    U_LIMIT,
-    VISCOUS,
-    WINDUP,
-)
+from dynid.actuators import columns as c
 from dynid.arrays import Array, Ints
 from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
 from dynid.dynamics.state import mass_and_bias
@@ -59,16 +28,18 @@ WORK_ROWS = 12
 
 @njit(**INNER_BORROWING)
 def friction_budget(p: Array, motor: float, external: float, speed: float) -> float:
-    """Return the largest dry friction torque of a joint, N m, by the models M1 to M6 of BAM; p: see `columns`."""
-    budget = p[COULOMB] + abs(p[LOAD_EXTERNAL] * external - p[LOAD_MOTOR] * motor)
-    more = p[STRIBECK] + abs(p[STRIBECK_LOAD_EXTERNAL] * external - p[STRIBECK_LOAD_MOTOR] * motor)
+    """Return the largest dry friction torque of a joint, N m, by the friction models M1 to M6 of BAM. p: parameters of
+    the joint (JOINT_COLUMNS,), see `columns`. motor, external: torques of the motor and of the load, N m. speed:
+    velocity, rad/s."""
+    budget = p[c.COULOMB] + abs(p[c.LOAD_EXTERNAL] * external - p[c.LOAD_MOTOR] * motor)
+    more = p[c.STRIBECK] + abs(p[c.STRIBECK_LOAD_EXTERNAL] * external - p[c.STRIBECK_LOAD_MOTOR] * motor)
     if external * motor < 0.0:
         if abs(external) < abs(motor):
-            more += p[QUADRATIC_EXTERNAL] * external * external
+            more += p[c.QUADRATIC_EXTERNAL] * external * external
         else:
-            more += p[QUADRATIC_MOTOR] * motor * motor
+            more += p[c.QUADRATIC_MOTOR] * motor * motor
     if more != 0.0:
-        budget += more * math.exp(-(abs(speed) / p[STRIBECK_SPEED]) ** p[STRIBECK_SHAPE])
+        budget += more * math.exp(-(abs(speed) / p[c.STRIBECK_SPEED]) ** p[c.STRIBECK_SHAPE])
     return budget
 
 
@@ -80,8 +51,8 @@ def rounded(position: float, count: float, origin: float) -> float:
 
 @njit(**INNER_BORROWING)
 def _rows_between(t: Array, start: float, stop: float, at: int) -> tuple[int, int]:
-    """Return the rows whose values apply at the times `start` and `stop`, s. at: first row of the search, not after
-    `stop`."""
+    """Return the indices of the rows whose values apply at the times `start` and `stop`, s; at: row at which the search
+    begins."""
     last = len(t) - 1
     high = min(at, last)
     while high < last and t[high + 1] <= stop:
@@ -97,8 +68,8 @@ def _rows_between(t: Array, start: float, stop: float, at: int) -> tuple[int, in
 @njit(**INNER_BORROWING)
 def _mean_supply(t: Array, supply: Array, j: int, start: float, stop: float, low: int,
                  high: int) -> tuple[float, float]:
-    """Return the mean supply of joint j from `start` to `stop`, s, and the share of that time in which it is not zero.
-    low, high: see `_rows_between`."""
+    """Return the mean supply of joint j from `start` to `stop`, s, and the share of that time in which the supply is
+    not zero; low, high: rows that apply at the two times."""
     if low == high:
         return supply[high, j], 0.0 if supply[high, j] == 0.0 else 1.0
     mean, share, since = 0.0, 0.0, start
@@ -112,8 +83,8 @@ def _mean_supply(t: Array, supply: Array, j: int, start: float, stop: float, low
 
 @njit(**INNER_BORROWING)
 def _invert(a: Array, inverse: Array, n: int) -> bool:
-    """Compute the inverse (n, n) of a symmetric positive definite matrix from its lower triangle, which is overwritten;
-    return whether it exists."""
+    """Compute the inverse (n, n) of a symmetric positive definite matrix a from its lower triangle, which is
+    overwritten; return whether the inverse exists."""
     for j in range(n):
         for k in range(j):
             a[j, j] -= a[j, k] * a[j, k]
@@ -124,17 +95,17 @@ def _invert(a: Array, inverse: Array, n: int) -> bool:
             for k in range(j):
                 a[i, j] -= a[i, k] * a[j, k]
             a[i, j] /= a[j, j]
-    for c in range(n):
+    for j in range(n):
         for i in range(n):
-            inverse[i, c] = 1.0 if i == c else 0.0
-        for i in range(c, n):
-            for k in range(c, i):
-                inverse[i, c] -= a[i, k] * inverse[k, c]
-            inverse[i, c] /= a[i, i]
+            inverse[i, j] = 1.0 if i == j else 0.0
+        for i in range(j, n):
+            for k in range(j, i):
+                inverse[i, j] -= a[i, k] * inverse[k, j]
+            inverse[i, j] /= a[i, i]
         for i in range(n - 1, -1, -1):
             for k in range(i + 1, n):
-                inverse[i, c] -= a[k, i] * inverse[k, c]
-            inverse[i, c] /= a[i, i]
+                inverse[i, j] -= a[k, i] * inverse[k, j]
+            inverse[i, j] /= a[i, i]
     return True
 
 
@@ -154,7 +125,8 @@ def _total_until(t: Array, command: Array, total: Array, ramp: Array, row: int, 
 def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, ramp: Array, rate: Array,
             feed: Array, supply: Array, starts: Ints, first: Array, p: Array, step: float, work: Array, mass: Array,
             inverse: Array, out: Array) -> bool:
-    """Simulate a chain in closed loop over a log; return False if it diverges or the inertia matrix is singular.
+    """Simulate a chain of joints in closed loop over a log; return False if the simulation diverges or the inertia
+    matrix is singular.
 
     Args:
         parent, gravity, rows: the chain, see `dynid.dynamics.state.pack`.
@@ -174,13 +146,13 @@ def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array,
     for row in range(count):
         if segment < len(starts) and starts[segment] == row:
             for j in range(n):
-                work[_Q, j] = first[segment, 0, j] - p[j, BIAS]
+                work[_Q, j] = first[segment, 0, j] - p[j, c.BIAS]
                 work[_V, j] = first[segment, 1, j]
                 work[_PLAY, j], work[_INTEGRAL, j], work[_FRICTION, j] = work[_Q, j], 0.0, 0.0
                 work[_CHANGE, j] = 0.0
             segment += 1
         for j in range(n):
-            out[0, row, j] = rounded(work[_PLAY, j] + p[j, BIAS], p[j, ENCODER_COUNT], p[j, ENCODER_ORIGIN])
+            out[0, row, j] = rounded(work[_PLAY, j] + p[j, c.BIAS], p[j, c.ENCODER_COUNT], p[j, c.ENCODER_ORIGIN])
             out[1, row, j] = work[_V, j]
         if row + 1 == count or (segment < len(starts) and starts[segment] == row + 1):
             continue
@@ -196,7 +168,7 @@ def rollout(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array,
 
 @njit(**BORROWING)
 def limit_speed(t: Array, command: Array, starts: Ints, limits: Array, target: Array, ramp: Array) -> None:
-    """Compute the internal targets of drives that follow commands at a limited speed.
+    """Compute the internal position targets of drives that follow commands at a limited speed.
 
     Args:
         t: time stamps (rows,), s.
@@ -231,7 +203,7 @@ def _mean_friction(before: float, free: float, mobility: float, budget: float) -
 
     Args:
         before: velocity at the start of the step, rad/s.
-        free: velocity at its end without dry friction, rad/s.
+        free: velocity at the end of the step without dry friction, rad/s.
         mobility: change of the velocity by a torque of 1 N m over the step, rad/s/(N m).
         budget: largest friction torque, N m.
     """
@@ -257,8 +229,8 @@ def _mean_friction_forward(before: float, free: float, mobility: float, budget: 
 def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array, total: Array, ramp: Array,
              rate: Array, feed: Array, supply: Array, p: Array, row: int, now: float, h: float, work: Array,
              mass: Array, inverse: Array) -> bool:
-    """Advance the simulated state by one step of h s from the time `now`, after the time stamp of `row`; return False
-    on failure."""
+    """Advance the simulated state in `work` by one step of h s from the time `now`, after the time stamp of `row`;
+    return False if the simulation diverges. The other arguments are those of `rollout`."""
     n = len(parent)
     for j in range(n):
         work[_HALF, j] = work[_Q, j] + 0.5 * h * work[_V, j]
@@ -269,38 +241,38 @@ def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array
         v, own, middle = work[_V, j], p[j], work[_MIDDLE, j]
         if middle * v <= 0.0:
             middle = 0.0
-        seen = min(max(work[_PLAY, j], work[_HALF, j] - 0.5 * own[BACKLASH]), work[_HALF, j] + 0.5 * own[BACKLASH])
-        seen = rounded(seen + own[BIAS], own[ENCODER_COUNT], own[ENCODER_ORIGIN])
-        late = now - own[DELAY]
+        seen = min(max(work[_PLAY, j], work[_HALF, j] - 0.5 * own[c.BACKLASH]), work[_HALF, j] + 0.5 * own[c.BACKLASH])
+        seen = rounded(seen + own[c.BIAS], own[c.ENCODER_COUNT], own[c.ENCODER_ORIGIN])
+        late = now - own[c.DELAY]
         low, high = _rows_between(t, late, late + h, row)
         sent = _total_until(t, command, total, ramp, high, j, late + h)
         sent -= _total_until(t, command, total, ramp, low, j, late)
         error = sent / h - seen
-        growth = own[INTEGRAL_ERROR] * error - own[INTEGRAL_SPEED] * middle
-        u = own[KP] * error + own[KI] * (work[_INTEGRAL, j] + 0.5 * h * growth)
+        growth = own[c.INTEGRAL_ERROR] * error - own[c.INTEGRAL_SPEED] * middle
+        u = own[c.KP] * error + own[c.KI] * (work[_INTEGRAL, j] + 0.5 * h * growth)
         damping = 0.0
-        if own[KD] != 0.0:
-            u += own[KD] * (own[FOLLOW] * rate[high if t[high] <= late + 0.5 * h else low, j] - v)
-            damping = own[KD]
-        if own[FEED] != 0.0:
-            u += own[FEED] * feed[row, j]
+        if own[c.KD] != 0.0:
+            u += own[c.KD] * (own[c.FOLLOW] * rate[high if t[high] <= late + 0.5 * h else low, j] - v)
+            damping = own[c.KD]
+        if own[c.FEED] != 0.0:
+            u += own[c.FEED] * feed[row, j]
         work[_ERROR, j] = error
-        is_cut = abs(u) > own[U_LIMIT]
-        if own[KI] != 0.0 and (own[WINDUP] != 0.0 or not is_cut):  # else the integral stops while limited
+        is_cut = abs(u) > own[c.U_LIMIT]
+        if own[c.KI] != 0.0 and (own[c.WINDUP] != 0.0 or not is_cut):  # else the integral stops while limited
             work[_INTEGRAL, j] += h * growth
         if is_cut:
-            u = math.copysign(own[U_LIMIT], u)
+            u = math.copysign(own[c.U_LIMIT], u)
             damping = 0.0
         volts, is_on = _mean_supply(t, supply, j, late, late + h, low, high)  # when switched off, the winding is open
-        motor = own[TORQUE_GAIN] * volts * u - is_on * own[BACK_EMF] * v
-        damping = own[TORQUE_GAIN] * volts * damping + is_on * own[BACK_EMF]
-        if abs(motor) > own[TORQUE_LIMIT]:
-            motor = math.copysign(own[TORQUE_LIMIT], motor)
+        motor = own[c.TORQUE_GAIN] * volts * u - is_on * own[c.BACK_EMF] * v
+        damping = own[c.TORQUE_GAIN] * volts * damping + is_on * own[c.BACK_EMF]
+        if abs(motor) > own[c.TORQUE_LIMIT]:
+            motor = math.copysign(own[c.TORQUE_LIMIT], motor)
             damping = 0.0
         external = -work[_EXTERNAL, j]
         work[_BUDGET, j] = friction_budget(own, motor - damping * (middle - v), external, middle)
-        work[_TORQUE, j] = motor + external - own[OFFSET] - own[VISCOUS] * v
-        mass[j, j] += own[ARMATURE] + 0.5 * h * (damping + own[VISCOUS])
+        work[_TORQUE, j] = motor + external - own[c.OFFSET] - own[c.VISCOUS] * v
+        mass[j, j] += own[c.ARMATURE] + 0.5 * h * (damping + own[c.VISCOUS])
     if not _invert(mass, inverse, n):
         return False
     for i in range(n):
@@ -327,6 +299,6 @@ def _advance(parent: Ints, gravity: Array, rows: Array, t: Array, command: Array
         work[_Q, j] = work[_HALF, j] + 0.5 * h * work[_V, j]
         if not abs(work[_V, j]) < 1e6:
             return False
-        gap = 0.5 * p[j, BACKLASH]
+        gap = 0.5 * p[j, c.BACKLASH]
         work[_PLAY, j] = min(max(work[_PLAY, j], work[_Q, j] - gap), work[_Q, j] + gap)
     return True

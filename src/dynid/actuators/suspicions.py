@@ -1,5 +1,4 @@
-"""Findings on identified actuators: given gains, masses, delays and limits that the data contradict, and unequal
-legs."""
+"""Findings on identified actuators: given values that the data contradict, drive limits, and unequal legs."""
 
 from __future__ import annotations
 
@@ -12,34 +11,25 @@ from itertools import combinations
 
 import numpy as np
 
-from dynid.actuators.drive_limits import (
-    MIN_DECREASE,
-    POOR_FIT,
-    SHORT_SEARCH,
-    error_shares,
-    joint_weights,
-    saturation,
-    speed_limit,
-)
+from dynid.actuators.drive_limits import MIN_DECREASE, POOR_FIT, SHORT_SEARCH, error_shares, saturation, speed_limit
 from dynid.actuators.estimate import ActuatorValue
 from dynid.actuators.linear_stage import first_stage, with_friction
-from dynid.actuators.parameters import MECHANICAL_PARAMETERS
 from dynid.actuators.problem import ChainProblem, Unknown
-from dynid.actuators.refinement import Refinement, refine
+from dynid.actuators.refinement import Refinement, joint_weights, refine
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
 from dynid.findings import Finding, Note
 
-_SIGNIFICANT_RELEASE = 4.0  # standard errors by which an estimated value must differ from the given one
-_MIN_CHANGE = 0.05  # relative, of a gain or mass; smaller differences do not matter in practice
+_SIGNIFICANT_RELEASE = 4.0  # standard errors by which an estimated value must differ from the given value
+_MIN_CHANGE = 0.05  # smallest relative error of a gain or mass that is reported; smaller errors do not matter
 # Squared error with a cause, relative to that with the best cause: below this ratio both explain the motion equally
 # well. The searches end at a relative change of 0.1 %, which is far smaller.
 _EQUAL_ERROR = 1.25
 # Share of the squared error of a fit that stays poor: a cause that explains less is not reported, because another
 # fault is probable.
 _MIN_EXPLAINED = 0.9
-_MAX_FACTOR = 20.0  # between a given gain and the value that fits better: beyond it, both are doubtful
-_EARLY_ROWS = (2, 3, 4, 6, 8, 12)  # by which the motion may precede the logged commands
+_MAX_FACTOR = 20.0  # ratio of a given gain and the value that fits better, beyond which both are doubtful
+_EARLY_ROWS = (2, 3, 4, 6, 8, 12)  # tested numbers of rows by which the motion may precede the logged commands
 _TESTED_GAINS = ("kp", "ki", "kd", "kv", "gain", "kt", "resistance")
 _TESTED_ERROR = 0.2  # relative error of a given value; data that do not show such an error do not test the value
 _MIN_SHARED_CHANGE = 0.05  # smallest reported relative change of an estimate per relative change of a given value
@@ -49,8 +39,14 @@ _TESTED_UNITS = {"delay": " s", "bias": " rad"}  # units of tested values; gains
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """Estimate of a parameter that was given before, with its standard error and the relative decrease of the squared
-    error."""
+    """A given parameter, estimated from the data as a test of the given value.
+
+    Attributes:
+        name: name of the parameter.
+        given, value: given and estimated value.
+        std: standard error of the estimated value, NaN if the data do not determine it.
+        decrease: relative decrease of the squared position error by the estimated value.
+    """
 
     name: str
     given: float
@@ -61,28 +57,28 @@ class Released:
 
 @dataclass(frozen=True, eq=False)
 class Untested:
-    """A given parameter that the data cannot test, and the relative changes of the estimates per change of the
-    parameter."""
+    """A given parameter that the data cannot test: its name, and the relative changes of the estimates per relative
+    change of the parameter, by label of the estimate."""
 
     name: str
     changes: dict[str, float]
 
 
 def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Untested | None:
-    """Return the value of a parameter that fits the data better than the given one; None if the data agree with the
+    """Return the value of a parameter that fits the data better than the given value; None if the data agree with the
     given value.
 
     The parameter has one value for all joints. All other parameters are fitted again with a value below and a value
     above the given one. If neither value increases the errors, the data do not test the parameter. If one value
     decreases the errors, the parameter is estimated.
     """
-    items = {**MECHANICAL_PARAMETERS, **{item.name: item for item in problem.law.parameters}}
+    items = problem.items
     given = [problem.known[j].get(name, items[name].value) for j in range(problem.dof)]
     if len(set(given)) > 1 or not np.isfinite(given[0]) or any(name in log.gains for log in problem.logs):
         return None
     if given[0] == 0.0 and name not in ("delay", "bias"):
         return None  # a gain that is switched off has no relative error
-    weights = joint_weights(fit)
+    weights = joint_weights(fit.residual)
     cost = float(np.sum((fit.residual * weights) ** 2))
     step = {"delay": _interval(problem), "bias": items["bias"].typical}.get(name, _TESTED_ERROR * given[0])
     trials = []
@@ -150,8 +146,8 @@ def _curved_minimum(cost: float, trials: Sequence[tuple[float, float, Refinement
 
 
 def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, given: float) -> dict[str, float]:
-    """Return the relative change of each determined estimate per relative change of a given value, by label. given:
-    relative change of that value between the two fits."""
+    """Return the relative change of each determined estimate per relative change of a given parameter, by label. given:
+    relative change of the given parameter from `fit` to `other`."""
     known = np.abs(fit.x) > _SIGNIFICANT_RELEASE * fit.std
     changes = np.where(known & ~fit.at_bound, (other.x - fit.x) / np.where(fit.x == 0.0, np.inf, fit.x), 0.0)
     return {problem.label(k): float(change / given) for k, change in enumerate(changes)
@@ -159,8 +155,8 @@ def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, g
 
 
 def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
-    """Return findings on the cause that explains most of a chain's errors, and notes on given gains that are not
-    tested."""
+    """Return findings on the cause that explains most of a chain's position errors, and notes on given gains that the
+    data do not test."""
     if early := late_commands(problem, fit):
         return early, []
     wrong, notes = given_values(problem, fit)
@@ -173,12 +169,12 @@ def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[
                                for group in groups), key=lambda one: one[0])
         if explained > _MIN_EXPLAINED or shares[worst] * np.sqrt(1.0 - explained) < POOR_FIT:
             return best, []
-        partly = f" The best of these ({best[0].title}) explains {100 * explained:.0f} % of the squared error."
+        partly = f" The best single cause ({best[0].title}) explains {100 * explained:.0f} % of the squared error."
     if shares[worst] < POOR_FIT:
         return [], notes
-    text = (f"The simulated motion of {problem.names[worst]} differs from the measured one by "
-            f"{100 * shares[worst]:.0f} % of the motion, and neither a wrong gain, mass, delay or zero nor a limit of "
-            "the drive explains it. Check the unit of the positions, the drive law, the robot file, stops and "
+    text = (f"The simulated motion of {problem.names[worst]} differs from the measured motion by "
+            f"{100 * shares[worst]:.0f} %, and neither a wrong gain, mass, delay or zero position nor a limit of the "
+            "drive explains the difference. Check the unit of the positions, the drive law, the robot file, stops and "
             f"contacts, and whether the commands are those that the drive received.{partly}")
     return [Finding("motion-not-explained", "suspicious", "warning", text, "simulated motion", (problem.names[worst],),
                     evidence={"share": float(shares[worst])}, second_fit=True)], []
@@ -202,8 +198,8 @@ def late_commands(problem: ChainProblem, fit: Refinement) -> list[Finding]:
         return []
     seconds, decrease = rows * _interval(problem), 1.0 - after / before
     text = (f"The motion of {_names(problem)} precedes the logged commands by about {rows} rows ({seconds:.3g} s): "
-            f"with commands that much earlier it is explained {100 * decrease:.0f} % better. Record each command when "
-            f"it is sent, or shift the column of the commands by {rows} rows.")
+            f"with commands that much earlier, the motion is explained {100 * decrease:.0f} % better. Record each "
+            f"command when it is sent, or shift the column of the commands by {rows} rows.")
     return [Finding("commands-late", "suspicious", "warning", text, "late commands", problem.names, ("delay",),
                     evidence={"rows": float(rows), "seconds": seconds, "decrease": decrease}, second_fit=True)]
 
@@ -233,7 +229,7 @@ def _untested_note(problem: ChainProblem, found: Untested) -> Note:
     value = problem.known[0].get(found.name, 1.0)
     changes = sorted(found.changes.items(), key=lambda one: -abs(one[1]))[:_MAX_LISTED]
     listed = ", ".join(f"{label} {10.0 * change:+.0f} %" for label, change in changes)
-    effect = f" If its true value is 10 % higher, these estimates change: {listed}." if listed else ""
+    effect = f" If the true value is 10 % higher, these estimates change: {listed}." if listed else ""
     what = "the scale of all torques" if found.name == "torque_scale" else f"the given {found.name} = {value:.4g}"
     return Note("given-untested", f"These data cannot test {what}.{effect}", dict(changes))
 
@@ -255,12 +251,12 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
     unit = _TESTED_UNITS.get(found.name, "")
     if found.name == "bias":
         text = (f"The motion of {moved} is explained {share:.0f} % better if the encoder shows {_text(found)} "
-                f"rad too much: the zero of the positions is not that of the robot file. Add --also "
-                "bias to estimate it.")
+                "rad too much: the zero of the positions is not that of the robot file. Add --also bias to estimate "
+                "the bias of the encoder.")
         return Finding("bias-suspected", "suspicious", "warning", text, "encoder bias", joints, ("bias",),
                        evidence=numbers, second_fit=True)
     text = (f"The motion of {moved} is explained {share:.0f} % better with {found.name} = {_text(found)}{unit} than "
-            f"with the given {found.given:.4g}{unit}. Check it, or leave it out so that it is estimated.")
+            f"with the given {found.given:.4g}{unit}. Check the value, or omit it so that it is estimated.")
     code = "delay-contradicted" if found.name == "delay" else "gain-contradicted"
     return Finding(code, "suspicious", "warning", text, f"given {found.name}", joints, (found.name,), evidence=numbers,
                    second_fit=True)
@@ -273,7 +269,7 @@ def _one_wrong_value(problem: ChainProblem, equal: Sequence[Released]) -> Findin
     decrease = max(one.decrease for one in equal)
     names = tuple(one.name for one in equal)
     text = (f"The motion of {_names(problem)} is explained {100.0 * decrease:.0f} % better with {listed}. These data "
-            "cannot distinguish which of them is wrong: check each, or leave one out so that it is estimated.")
+            "cannot distinguish which value is wrong: check each value, or omit one so that it is estimated.")
     return Finding("gain-contradicted" if set(names) & set(_TESTED_GAINS) else f"{names[0]}-contradicted",
                    "suspicious", "warning", text, f"given {' or '.join(names)}", problem.names, names,
                    evidence={"given": tuple(one.given for one in equal), "estimate": tuple(one.value for one in equal),
@@ -286,12 +282,12 @@ def _names(problem: ChainProblem) -> str:
 
 
 def _text(found: Released) -> str:
-    """Return an estimated value as text, with its standard error if it has one."""
+    """Return an estimated value as text, with its standard error if the error is finite."""
     return f"{found.value:.4g}" + (f" +- {found.std:.2g}" if np.isfinite(found.std) else "")
 
 
-_LEG_SIGMAS = 3.0  # standard errors of a difference between equal joints
-_LEG_CHANGE = 0.2  # relative difference between equal joints
+_LEG_SIGMAS = 3.0  # standard errors of a difference between corresponding joints, above which it is significant
+_LEG_CHANGE = 0.2  # smallest relative difference between corresponding joints that is reported
 _SIDE_WORDS = {"fl", "fr", "rl", "rr", "hl", "hr", "bl", "br", "lf", "rf", "lh", "rh", "left", "right", "l", "r",
                "front", "rear", "back", "hind", "middle"}
 
@@ -299,7 +295,7 @@ _SIDE_WORDS = {"fl", "fr", "rl", "rr", "hl", "hr", "bl", "br", "lf", "rf", "lh",
 def role(name: str) -> str:
     """Return the name of a joint without words for left, right, front and rear, so that equal joints of all legs
     match."""
-    words = [word for word in re.findall(r"[a-z]+|\d+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())]
+    words = re.findall(r"[a-z]+|\d+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())
     return "_".join(word for word in words if word not in _SIDE_WORDS)
 
 

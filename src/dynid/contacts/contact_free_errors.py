@@ -25,14 +25,14 @@ from dynid.threads import one_blas_thread
 
 _MAXIMUM_WINDOWS = 5.0  # filter windows per block: the maxima of two blocks are nearly independent
 _TAIL_SHARE = 0.1  # share of the largest maxima, from which the tail of the distribution is estimated
-MIN_EXCEEDANCES = 8  # smallest number of these maxima
-_SLOW_SPEED = 0.01  # of a joint's largest speed
+MIN_EXCEEDANCES = 8  # smallest number of maxima from which the tail is estimated
+_SLOW_SPEED = 0.01  # share of a joint's largest speed below which the joint is slow
 MIN_SLOW_SECONDS = 2.0  # s of slow motion of a joint, needed for the torque error at low speed
-MIN_FREE_SECONDS = 5.0  # s of free motion
-MIN_NOISE_SHARE = 1e-6  # of a joint's largest torque: lower bound of the standard deviation of its noise
-MAX_VARIANCE_ROWS = 40000  # from which variances are estimated
+MIN_FREE_SECONDS = 5.0  # s of free motion, needed for the torque noise
+MIN_NOISE_SHARE = 1e-6  # lower bound of the standard deviation of the noise, as a share of a joint's largest torque
+MAX_VARIANCE_ROWS = 40000  # rows from which the variances are estimated
 _WEIGHTING_ROUNDS = 8  # rounds of reweighting the squared residuals by their variance
-_MEDIAN_OF_SQUARED_NORMAL = 0.455  # of the square of a standard normal variable
+_MEDIAN_OF_SQUARED_NORMAL = 0.455  # median of the square of a standard normal variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +44,10 @@ class FreeMotion:
         torque, acceleration, friction: standard deviations (dof,) of torques, N m or N, of accelerations, rad/s^2 or
             m/s^2, and of the friction of a slow joint, N m or N.
         bandwidth: bandwidth of the external torques, rad/s.
-        level, alarms: detection threshold, which free motion crosses `alarms` times per hour.
+        level: detection threshold of a contact, as a squared Mahalanobis norm of the external torques.
+        alarms: false alarms per hour, that is, how often free motion crosses the detection threshold.
         seconds: duration of the free motion, s.
-        options: options of the filter.
+        options: options of the filter of the external torques.
     """
 
     estimate: Estimate
@@ -63,10 +64,10 @@ class FreeMotion:
         """Return the covariance (m, dof, dof) of the external torques without contact, from noise and parameter
         errors."""
         inertia = complete(self.estimate.model).inertia_matrix(self.estimate.full, torques.q)
-        found = (inertia * self.acceleration ** 2) @ np.swapaxes(inertia, 1, 2) + torques.model
-        each = np.arange(len(self.torque))
-        found[:, each, each] += self.torque ** 2 + (torques.slow * self.friction) ** 2
-        return found
+        covariance = (inertia * self.acceleration ** 2) @ np.swapaxes(inertia, 1, 2) + torques.model
+        joints = np.arange(len(self.torque))
+        covariance[:, joints, joints] += self.torque ** 2 + (torques.slow * self.friction) ** 2
+        return covariance
 
     def whitened(self, torques: OutsideTorques) -> Array:
         """Return whitened external torques (m, dof): without contact, they are independent with unit variance."""
@@ -74,16 +75,22 @@ class FreeMotion:
             lower = np.linalg.cholesky(self.covariance(torques))
         except np.linalg.LinAlgError:
             raise NotPossibleError("the covariance of the torques in free motion is not positive definite: the result "
-                                   "or the log contains values that are not "
-                                   "plausible", "identify the robot again") from None
+                                   "or the log contains implausible values", "identify the robot again") from None
         return np.linalg.solve(lower, torques.tau[:, :, None])[:, :, 0]
 
 
 @one_blas_thread()
 def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], method: ObserverMethod = "momentum",
                 window: float = 0.03, alarms: float = 1.0) -> FreeMotion:
-    """Return the statistics of logs without contact; method, window: see `FilterOptions`; alarms: false alarms per
-    hour."""
+    """Return the statistics of the torque errors in logs without contact.
+
+    Args:
+        estimate: the identified robot.
+        logs: one or several logs in which nobody touches the robot.
+        method: "momentum" (momentum observer) or "inverse" (filtered inverse dynamics).
+        window: length of the filter window, s.
+        alarms: false alarms allowed per hour, from which the detection threshold is computed.
+    """
     recordings = (logs,) if isinstance(logs, Recording) else tuple(logs)
     check_quantity(ALARMS, alarms, "the rate of false alarms", ModelError)
     if not recordings or sum(one.duration for one in recordings) < MIN_FREE_SECONDS:
@@ -98,8 +105,7 @@ def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], metho
         raise NotPossibleError(f"less than {MIN_FREE_SECONDS:g} s of free motion remain between gaps",
                                "give a log in which nobody touches the robot", "no-free-motion")
     largest = np.max([np.abs(one.tau).max(axis=0) for one in recordings], axis=0)
-    found = replace(_variances(estimate, torques, options, largest), alarms=alarms)
-    return _with_level(found, torques)
+    return _with_level(replace(_variances(estimate, torques, options, largest), alarms=alarms), torques)
 
 
 def check_joints(estimate: Estimate, log: Recording) -> None:
@@ -109,23 +115,24 @@ def check_joints(estimate: Estimate, log: Recording) -> None:
         raise ModelError(f"{log.source} has {log.dof} joints, but the identified robot has {len(names)}",
                          "check whether the log is of another robot", code="other-robot")
     if log.unmeasured:
-        raise ModelError(f"{log.source} has no torques of joint "
-                         f"'{log.unmeasured[0]}', on which external forces may act", "log the torques of all joints",
-                         code="torque-not-measured")
+        raise ModelError(f"{log.source} has no torques of joint '{log.unmeasured[0]}', on which external forces may "
+                         "act", "log the torques of all joints", code="torque-not-measured")
 
 
 def _slow_speeds(logs: Sequence[Recording]) -> Array:
-    """Return speeds (dof,), rad/s or m/s, below which the sign of a joint's velocity and friction is uncertain."""
+    """Return the speed of each joint (dof,), rad/s or m/s, below which the sign of its velocity is uncertain."""
     top = np.max([np.quantile(np.abs(np.gradient(one.q, one.t, axis=0)), 0.99, axis=0) for one in logs], axis=0)
     reach = np.max([np.ptp(one.q, axis=0) for one in logs], axis=0)
     if not np.any(reach > 1e-3):
-        raise NotPossibleError(f"nothing moves in {logs[0].source}, so it does not show the noise of free motion",
+        raise NotPossibleError(f"no joint moves in {logs[0].source}, so the log does not show the noise of free motion",
                                "give a log in which the robot moves and nobody touches it", "no-free-motion")
     return np.asarray(_SLOW_SPEED * top)
 
 
 def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptions, largest: Array) -> FreeMotion:
-    """Return the variances of noise, acceleration and friction, by non-negative least squares on squared residuals."""
+    """Return the standard deviations of torque noise, acceleration noise and low-speed friction, without a threshold.
+    Their squares are fitted to the squared residuals by non-negative least squares. largest: torques (dof,), N m or
+    N."""
     from scipy.optimize import nnls
 
     n, few = torques.tau.shape[1], torques.rows(slice(None, None, -(-len(torques.t) // MAX_VARIANCE_ROWS)))
@@ -155,8 +162,8 @@ def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptio
 
 
 def _with_level(found: FreeMotion, torques: OutsideTorques) -> FreeMotion:
-    """Return the statistics with the detection threshold: that of Gaussian noise, or a larger one from this log's
-    peaks."""
+    """Return the statistics with their detection threshold: the threshold of Gaussian noise, or a larger one from the
+    peaks of the log."""
     rate, wanted = found.options.rate, found.alarms / 3600.0
     unit = found.whitened(torques)
     change = np.diff(unit, axis=0)[np.diff(torques.t) < 1.5 / rate] * rate

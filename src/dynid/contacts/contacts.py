@@ -14,19 +14,20 @@ from dynid.contacts.observer import ModelRows
 from dynid.findings import Finding
 from dynid.model import Model, Payload
 from dynid.output_fields import output_fields
+from dynid.plain import plain
 from dynid.recording import Recording
 from dynid.regression import BaseParameters
 from dynid.threads import one_blas_thread
 
 _MAX_MEAN_SQUARE_LEFT = 4.0  # mean square of the residual, in standard deviations, up to which a hypothesis is accepted
-_MIN_EXPLAINED_SHARE = 0.9  # of the external torque that an accepted hypothesis explains
+_MIN_EXPLAINED_SHARE = 0.9  # smallest share of the external torque that an accepted hypothesis explains
 _NEARLY_ALL = 0.98  # explained share with which a larger residual is accepted
 _EXCLUDING_RATIO = 2.0  # ratio of the two hypotheses' mean squares, beyond which the worse one is ruled out
 SIGNIFICANT_MASS = 4.0  # standard deviations by which a payload's mass must exceed zero
 MIN_CONTACT_ROWS = 6  # rows, each one filter window apart
-_RANK_TOLERANCE = 1e-6  # of the largest singular value
+_RANK_TOLERANCE = 1e-6  # share of the largest singular value below which a singular value is zero
 _SECONDS_BETWEEN_CONTACTS = 0.2  # s without contact between two contacts
-_MAX_TOUCHED_SHARE = 0.5  # of a log: beyond it, the cause is not a contact
+_MAX_TOUCHED_SHARE = 0.5  # share of a log: if more of it has contact, the cause is not a contact
 _MIN_FREE_MOTION_SECONDS = 60.0  # s of free motion; with less, the rate of false alarms is extrapolated far
 _MAX_FREE_NOISE = 20.0  # detection threshold over that of Gaussian noise, beyond which the motion had contacts
 
@@ -38,10 +39,10 @@ class Contact:
     Attributes:
         start, stop: times of the first and last row, s.
         alarm: time of detection, s.
-        link: the most probable link.
-        probabilities: probability (links,) of each link.
+        link: name of the link that is most probably in contact.
+        probabilities: probability (links,) that each link is in contact.
         wrench, std: mean wrench at the estimation frame (6,), N and N m, and the standard deviation of one row.
-        link_wrench, link_std: the same at the frame of the touched link (6,).
+        link_wrench, link_std: mean wrench at the frame of the link in contact (6,), and its standard deviation.
         peak: largest force at the estimation frame, N.
         peak_time: time of the largest force, s.
         finding: finding on the kind of contact: push, payload or undecided.
@@ -64,12 +65,8 @@ class Contact:
                    wrench=list[float], std=list[float], link_wrench=list[float], link_std=list[float], peak=float,
                    peak_time=float, is_=str, finding=Finding)
     def to_dict(self) -> dict[str, Any]:
-        """Return the object as plain data for JSON."""
-        return {"start": self.start, "stop": self.stop, "alarm": self.alarm, "link": self.link,
-                "probability": float(self.probabilities.max()), "probabilities": self.probabilities.tolist(),
-                "wrench": self.wrench.tolist(), "std": self.std.tolist(), "link_wrench": self.link_wrench.tolist(),
-                "link_std": self.link_std.tolist(), "peak": self.peak, "peak_time": self.peak_time,
-                "is": self.finding.code, "finding": self.finding.to_dict()}
+        """Return the contact as plain data for JSON."""
+        return {**plain(vars(self)), "probability": float(self.probabilities.max()), "is": self.finding.code}
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +90,8 @@ class ContactLog:
 def find_contacts(outside: ExternalWrench, log: Recording) -> ContactLog:
     """Return the contacts that an estimator of external wrenches detects in a log."""
     rows, delay = outside.of_log(log)
-    found = tuple(_contact(outside, log, rows.rows(slice(a, b)), delay) for a, b in _spans(rows))
-    return ContactLog(log.source, rows, delay, found, _remarks(outside, log, rows))
+    contacts = tuple(_contact(outside, log, rows.rows(slice(a, b)), delay) for a, b in _spans(rows))
+    return ContactLog(log.source, rows, delay, contacts, _remarks(outside, log, rows))
 
 
 def _spans(rows: WrenchRows) -> list[tuple[int, int]]:
@@ -147,8 +144,13 @@ def _remarks(outside: ExternalWrench, log: Recording, rows: WrenchRows) -> tuple
 
 @dataclass(frozen=True, eq=False)
 class HypothesisFit:
-    """Fit of a hypothesis on a contact: values, standard deviations, normalised mean square residual, explained
-    share."""
+    """Weighted least-squares fit of the external torques by a hypothesis on a contact: a constant wrench or a payload.
+
+    Attributes:
+        values, std: fitted wrench (6,) or inertial parameters of a payload (10,), and their standard deviations.
+        left: mean square of the residual torques, in units of the noise variance.
+        share: share of the squared torques that the hypothesis explains, at most one.
+    """
 
     values: Array
     std: Array
@@ -157,8 +159,8 @@ class HypothesisFit:
 
 
 def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str) -> Finding:
-    """Return the finding on a contact: a push, a payload, or undecided. rows: rows of the contact. link: touched
-    link."""
+    """Return the finding on a contact in a log: a push, a payload, or undecided; rows: wrenches during the contact.
+    link: name of the link in contact."""
     window = outside.free.options.used_window
     inner = (rows.t > rows.t[0] + 2.0 * window) & (rows.t < rows.t[-1] - 2.0 * window)
     part = rows.rows(np.flatnonzero(inner)[::max(1, round(window * outside.free.options.rate))])
@@ -179,7 +181,7 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
     if explains and still.left > max(_EXCLUDING_RATIO * load.left, _MAX_MEAN_SQUARE_LEFT):
         text = (f"{interval} the external force on {outside.frame} moves with the body: a payload of {mass:.3g} kg "
                 f"explains {100 * load.share:.0f} % of it, a constant force {100 * max(still.share, 0.0):.0f} %; "
-                "identify it with dynid payload.")
+                "identify the payload with dynid payload.")
         return Finding("contact-payload", "suspicious", "warning", text, "a payload", evidence=evidence)
     if explains and load.left <= max(_EXCLUDING_RATIO * still.left, _MAX_MEAN_SQUARE_LEFT):
         text = (f"{interval} a constant force on {outside.frame} and a payload of {mass:.3g} kg there explain the data "
@@ -194,12 +196,11 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
 def _load_columns(outside: ExternalWrench, log: Recording, part: WrenchRows) -> Array:
     """Return the filtered regressor (m, dof, 10) of a payload on the frame, at the times of the given rows."""
     model = Model(outside.robot, (Payload(outside.frame),))
-    every = np.arange(10)
-    rows = ModelRows(model, BaseParameters(model.parameters, every, np.eye(10)), outside.free.options)
+    rows = ModelRows(model, BaseParameters(model.parameters, np.arange(10), np.eye(10)), outside.free.options)
     window = 10.0 * outside.free.options.used_window
     near = log.between(max(float(part.t[0]) - window, float(log.t[0])), float(part.t[-1]) + window)
-    found = rows.push(near.t, near.q, near.tau)
-    t, columns = np.concatenate([one.t for one in found]), np.concatenate([rows.columns(one)[0] for one in found])
+    blocks = rows.push(near.t, near.q, near.tau)
+    t, columns = np.concatenate([one.t for one in blocks]), np.concatenate([rows.columns(one)[0] for one in blocks])
     # The joint torques of a payload have the opposite sign of those of an external wrench.
     return -np.asarray(columns[np.searchsorted(t, part.t - 0.5 / outside.free.options.rate)])
 

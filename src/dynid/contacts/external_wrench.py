@@ -77,7 +77,7 @@ class ExternalWrench:
         estimate: the identified robot.
         frame: frame of the wrench. Default: the flange, see `mounting_frame`.
         free: logs without contact, from which the torque errors are estimated, or statistics from such logs.
-        axes: frame in whose axes wrenches are given. Default: the base.
+        axes: name of the frame in whose axes wrenches are expressed. Default: the base.
         method: "momentum" (momentum observer) or "inverse" (filtered inverse dynamics).
         window: window of the filter, s. The delay is about half of it; a longer window reduces the standard deviations.
         prior: standard deviations of the expected forces (N) and moments (N m).
@@ -139,12 +139,12 @@ class ExternalWrench:
         return rows, stream.delay
 
     def at_frame(self, rows: WrenchRows, frame: str, axes: str | None = None) -> tuple[Array, Array]:
-        """Return the wrenches (m, 6) and covariances (m, 6, 6) of rows at another frame."""
+        """Return the wrenches (m, 6) at another frame, in the axes of `axes`, and their covariances (m, 6, 6)."""
         jacobian = frame_jacobian(self.robot, frame, axes, rows.torques.q)
         return posterior(jacobian, rows.torques.tau, rows.torque_covariance, self.prior)
 
     def link_probabilities(self, rows: WrenchRows) -> Array:
-        """Return the probability (links,) that each moving link is the one in contact in these rows.
+        """Return the probability (links,) that each moving link is in contact, from external torques.
 
         All rows together count as one observation, because a longer constant push gives no more information.
         """
@@ -162,8 +162,8 @@ class ExternalWrench:
         return wrench, covariance, np.sum(solved * torques.tau, axis=1), spread
 
     def _alarm(self, t: Array, statistic: Array) -> Bools:
-        """Return the contact flag (m,): from the alarm until the statistic has been low for some time."""
-        found = np.zeros(len(t), dtype=bool)
+        """Return the contact flag (m,): true from the alarm until the statistic has been low for `_RELEASE_SECONDS`."""
+        touched = np.zeros(len(t), dtype=bool)
         for k, (now, size) in enumerate(zip(t, statistic, strict=True)):
             if size > _RELEASE_LEVEL_SHARE * self.free.level:
                 self._quiet_since = now
@@ -171,44 +171,48 @@ class ExternalWrench:
                 self._touched = True
             elif self._touched and now - self._quiet_since > _RELEASE_SECONDS:
                 self._touched = False
-            found[k] = self._touched
-        return found
+            touched[k] = self._touched
+        return touched
 
 
 def frame_jacobian(robot: Robot, frame: str, axes: str | None, q: Array) -> Array:
     """Return the Jacobian (m, 6, dof) of a frame's origin, in the axes of the frame `axes`, by default the base."""
-    found = dynamics.jacobian(robot, frame, q)
+    jacobian = dynamics.jacobian(robot, frame, q)
     if axes is None:
-        return found
+        return jacobian
     turn = np.swapaxes(dynamics.frame_pose(robot, axes, q)[:, :3, :3], 1, 2)
-    return np.concatenate([turn @ found[:, :3], turn @ found[:, 3:]], axis=1)
+    return np.concatenate([turn @ jacobian[:, :3], turn @ jacobian[:, 3:]], axis=1)
 
 
 def posterior(jacobian: Array, tau: Array, covariance: Array, prior: Array) -> tuple[Array, Array]:
-    """Return wrenches (m, 6) and their covariances (m, 6, 6) from joint torques (m, dof) with covariances (m, dof,
-    dof).
+    """Return wrenches (m, 6) and their covariances (m, 6, 6) from joint torques (m, dof) by Bayes' rule.
 
-    `prior` (6,) are the standard deviations of the expected wrench.
+    Args:
+        jacobian: Jacobian (m, 6, dof) of the frame of the wrench.
+        tau: external joint torques (m, dof), N m or N.
+        covariance: covariances (m, dof, dof) of the joint torques.
+        prior: standard deviations (6,) of the expected wrench, N and N m.
     """
     weighted = np.linalg.solve(covariance, np.swapaxes(jacobian, 1, 2))
     information = jacobian @ weighted + np.diag(prior ** -2.0)
     # In units of the prior: mixed units of forces and moments would make the inverse inaccurate.
     scaled = np.linalg.inv(information * np.outer(prior, prior)) * np.outer(prior, prior)
-    found = 0.5 * (scaled + np.swapaxes(scaled, 1, 2))
-    return (found @ (np.swapaxes(weighted, 1, 2) @ tau[:, :, None]))[:, :, 0], found
+    spread = 0.5 * (scaled + np.swapaxes(scaled, 1, 2))
+    return (spread @ (np.swapaxes(weighted, 1, 2) @ tau[:, :, None]))[:, :, 0], spread
 
 
 def link_evidence(robot: Robot, q: Array, tau: Array, covariance: Array, prior: Array) -> Array:
-    """Return the log evidence (m, links) that each moving link is in contact.
+    """Return the log evidence (m, links) that each moving link is in contact, from joint torques tau (m, dof).
 
-    A wrench on a link affects only the joints that carry the link: tau ~ N(0, C + J' P0 J), with the link's Jacobian J.
+    A wrench on a link affects only the joints that carry the link: tau ~ N(0, C + J' P0 J), with the link's Jacobian J,
+    the covariance C (m, dof, dof) of the torques, and the standard deviations `prior` (6,) of a wrench.
     """
-    found = np.zeros((len(q), robot.dof))
+    evidence = np.zeros((len(q), robot.dof))
     for i, name in enumerate(robot.body_names):
         jacobian = dynamics.jacobian(robot, name, q)
         spread = covariance + np.swapaxes(jacobian, 1, 2) @ (jacobian * (prior ** 2)[:, None])
         factor = np.linalg.cholesky(spread)
         unit = np.linalg.solve(factor, tau[:, :, None])[:, :, 0]
         log_root = np.sum(np.log(np.diagonal(factor, axis1=1, axis2=2)), axis=1)
-        found[:, i] = -0.5 * np.sum(unit ** 2, axis=1) - log_root
-    return found
+        evidence[:, i] = -0.5 * np.sum(unit ** 2, axis=1) - log_root
+    return evidence

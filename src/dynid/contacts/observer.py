@@ -105,7 +105,11 @@ class OutsideTorques(NamedTuple):
 
 
 class ModelRows:
-    """Filtered regressor of a model in base parameters, computed sample by sample; beside, load: see `RowEntries`."""
+    """Filtered regressor of a model in base parameters, computed sample by sample.
+
+    beside: further signals to filter like torques, or None. load: torques transmitted by the gears, or None. For both
+    functions, see `RowEntries`.
+    """
 
     def __init__(self, model: LinearModel, base: BaseParameters, options: FilterOptions,
                  beside: Callable[[Array, Array], Array] | None = None,
@@ -141,7 +145,7 @@ class TransmittedTorque:
     Attributes:
         model: the identified model.
         theta: parameters of the model (parameters,).
-        of_joints: the same without bodies and load-dependent friction (parameters,).
+        of_joints: parameters of the model (parameters,), zero for bodies and load-dependent friction.
         loaded: load-dependent friction terms with their columns.
     """
 
@@ -152,7 +156,7 @@ class TransmittedTorque:
 
     @staticmethod
     def from_estimate(estimate: Estimate) -> TransmittedTorque | None:
-        """Return the transmitted torques of an estimate; None if its friction does not depend on load."""
+        """Return the function for the transmitted torques of an estimate; None if no friction depends on load."""
         model = robot_model(estimate.model)
         loaded = () if model is None else tuple(
             (load, columns) for term, columns in model.parts if (load := capabilities(term).load) is not None)
@@ -164,14 +168,14 @@ class TransmittedTorque:
 
     def __call__(self, q: Array, dq: Array, tau: Array) -> Array:
         """Return transmitted torques (samples, dof) from positions, velocities and measured torques (samples, dof)."""
-        whole = tau - self.model.inverse_dynamics(self.of_joints, q, dq, np.zeros_like(q))
-        load = whole
+        without_drives = tau - self.model.inverse_dynamics(self.of_joints, q, dq, np.zeros_like(q))
+        load = without_drives
         for _ in range(LOAD_TURNS):
-            friction = np.zeros_like(whole)
+            friction = np.zeros_like(load)
             for term, columns in self.loaded:
                 for joint, parameter, column in term.under_load(self.model.robot, load, dq):
                     friction[:, joint] += self.theta[columns[parameter]] * column
-            load = whole - friction
+            load = without_drives - friction
         return load
 
 
@@ -185,7 +189,7 @@ class Observer:
                                TransmittedTorque.from_estimate(estimate))
 
     def _beside(self, q: Array, dq: Array) -> Array:
-        """Return positions, velocities and flags of slow joints (3 dof, m), which are filtered like the torques."""
+        """Return positions, velocities and flags of slow joints as rows (3 dof, m), which are filtered like torques."""
         return np.vstack([q.T, dq.T, (np.abs(dq) < self._slow).T])
 
     @property
@@ -217,13 +221,16 @@ class Observer:
 
 
 def parameter_covariance(estimate: Estimate) -> Array:
-    """Return the covariance (base, base) of the base parameters, zero for those not identified; raise an error without
-    one."""
+    """Return the covariance (base, base) of the base parameters, zero for parameters that are not identified.
+
+    Raises:
+        ModelError: The estimate has no covariance.
+    """
     known = np.outer(estimate.identified, estimate.identified)
-    found = np.where(known, estimate.covariance, 0.0)
-    if found.shape != (len(estimate.values),) * 2 or not np.isfinite(found).all() or not np.diag(found).any():
+    covariance = np.where(known, estimate.covariance, 0.0)
+    if (covariance.shape != (len(estimate.values),) * 2 or not np.isfinite(covariance).all()
+            or not np.diag(covariance).any()):
         raise ModelError("the result has no covariance of its parameters, so the forces would have no standard "
-                         "deviation",
-                         "identify with a method that provides it, such as --method wls, and give that result",
-                         code="no-covariance")
-    return found
+                         "deviation", "identify with a method that computes the covariance, such as --method wls, and "
+                         "give that result", code="no-covariance")
+    return covariance

@@ -1,5 +1,4 @@
-"""Exciting trajectories for identification: trajectory families, Fisher information, limits, optimal experiment
-design."""
+"""Exciting trajectories for identification, designed for the most Fisher information within limits."""
 
 from dynid.excitation.exciting_motion import ExcitingMotion, assess, slow_enough
 from dynid.excitation.information import Information, magnitudes

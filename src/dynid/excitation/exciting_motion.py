@@ -26,7 +26,7 @@ from dynid.regression import BaseParameters
 from dynid.robot import Robot
 
 _TORQUE_STEP = 1.1  # smallest factor on the duration of a motion whose torques are too large
-_LARGEST_TORQUE_STEP = 2.0  # largest factor; gravity torques do not decrease at low speed
+_LARGEST_TORQUE_STEP = 2.0  # largest factor on the duration; gravity torques do not decrease at low speed
 _SPARE_DURATION = 1e-3  # relative excess of the duration, so that a check on another grid agrees
 _MAX_SLOWDOWN = 40.0  # factor on the duration beyond which a motion is refused
 _DURATION_POWERS = {"velocity": 1, "acceleration": 2, "jerk": 3}  # quantity ~ 1 / duration ** power
@@ -40,7 +40,7 @@ class ExcitingMotion:
 
     Attributes:
         trajectory: the motion, with the path from and to the home posture, if requested.
-        core: the exciting part.
+        core: the exciting part of the motion, without this path.
         model, base, limits: model, its base parameters, and limits of the motion.
         criterion, value: criterion and its value over the core at `rate` (Hz).
         condition: condition number of the unscaled base regressor.
@@ -81,8 +81,8 @@ class ExcitingMotion:
 
     @property
     def relative_std(self) -> Array:
-        """Expected standard error of every base parameter in percent of its nominal value; infinite if that is
-        unknown."""
+        """Expected standard errors (base,) in percent of the nominal base parameters; infinite for an unknown nominal
+        value."""
         with np.errstate(divide="ignore", invalid="ignore"):
             relative = 100.0 * self.std / np.abs(nominal_base_values(self.base))
         return np.where(np.isfinite(relative), relative, np.inf)
@@ -94,8 +94,8 @@ class ExcitingMotion:
         return self.trajectory.at(t).q
 
     def torques(self, theta: Array, t: ArrayLike) -> Array:
-        """Return the torques (m, dof) for parameters theta at times t (m,), in s. With standing feet, these are the
-        torques of the nominal model, and nan for the base."""
+        """Return the torques (m, dof) for parameters theta (parameters,) at times t (m,), s. With standing feet, the
+        result has the torques of the nominal model, and nan for the base."""
         if isinstance(self.trajectory, WholeBodyTrajectory):
             joints = self.trajectory.torques(t)
             return np.hstack([np.full((len(joints), self.trajectory.dof - joints.shape[1]), np.nan), joints])
@@ -122,7 +122,8 @@ class ExcitingMotion:
     def save(self, path: str | Path, rate: float | None = None) -> None:
         """Write the motion atomically to .csv, .npz or .yaml (ROS 2 JointTrajectory), by the extension of the path.
 
-        The file of a robot with standing feet also has the pose of the base and the torques of the nominal model.
+        The file of a robot with standing feet also has the pose of the base and the torques of the nominal model. rate:
+        rows per second, Hz; by default that of the future log.
         """
         rate, names = self.rate if rate is None else rate, self.limits.names
         whole = self.trajectory
@@ -134,20 +135,21 @@ class ExcitingMotion:
 
 def assess(model: LinearModel | Robot, trajectory: Trajectory, limits: Limits | None = None, *,
            measurement: Measurement = _MEASUREMENT, prior: PriorKnowledge = _NO_PRIOR, seed: int = 0) -> ExcitingMotion:
-    """Return a motion with its condition number, the expected standard errors of the base parameters and its use of
-    every limit.
+    """Return a given motion with its condition number, the expected standard errors of the base parameters and its use
+    of every limit.
 
-    The motion is slowed down if limits or nominal torques require it. An error is raised if it leaves the joint ranges
-    or the workspace. model, limits, measurement, prior: see `excite`.
+    The motion is slowed down if limits or nominal torques require it. An error is raised if the motion leaves the joint
+    ranges or the workspace. Arguments model, limits, measurement and prior are those of `excite`.
     """
     return _assessed(design_experiment(model, limits, Fourier(), "condition", measurement, prior), trajectory, seed)
 
 
 def assess_best(model: LinearModel | Robot, trajectories: Sequence[Trajectory], limits: Limits | None = None, *,
                 measurement: Measurement = _MEASUREMENT, seed: int = 0) -> ExcitingMotion:
-    """Return the assessed motion with the smallest typical standard error, see `assess`; the others are not checked.
+    """Return the motion with the smallest typical standard error of several motions, assessed as by `assess`.
 
-    The typical standard error is the median of the expected ones relative to nominal values, at the given speed.
+    The typical standard error is the median of the expected standard errors relative to nominal values, at the given
+    speed. Limits of the other motions are not checked.
     """
     design = design_experiment(model, limits, Fourier(), "condition", measurement, _NO_PRIOR)
     nominal = np.abs(nominal_base_values(design.base))
@@ -161,7 +163,7 @@ def assess_best(model: LinearModel | Robot, trajectories: Sequence[Trajectory], 
 
 
 def _assessed(design: ExperimentDesign, trajectory: Trajectory, seed: int) -> ExcitingMotion:
-    """Return an assessed motion of a design, slowed down if necessary."""
+    """Return a motion with its expected accuracy and its use of limits, slowed down if necessary."""
     fitting = slow_enough(trajectory, design.limits, design.torque)
     report = replace(design.check(fitting), unchecked=design.unchecked)
     condition = design.condition(fitting)
@@ -173,8 +175,8 @@ def _assessed(design: ExperimentDesign, trajectory: Trajectory, seed: int) -> Ex
 
 
 def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None) -> Trajectory:
-    """Return the motion along the same path, slowed down until it respects the limits of velocity, acceleration, jerk
-    and nominal torque.
+    """Return a motion along the path of a trajectory, slowed down until it respects the limits of velocity,
+    acceleration, jerk and nominal torque.
 
     Raises:
         NotPossibleError: If the path itself violates a limit, or the motion does so even 40 times slower.
@@ -183,7 +185,7 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
     while wrong := tried[-1][1].violated:
         lasting = [usage for usage in wrong if usage.kind not in (*_DURATION_POWERS, "torque")]
         if lasting:
-            raise NotPossibleError(f"the motion violates a limit: {lasting[0]}", code="limits-exceeded")
+            raise NotPossibleError(f"the motion violates a limit at any speed: {lasting[0]}", code="limits-exceeded")
         if slowdown >= _MAX_SLOWDOWN:
             raise NotPossibleError(f"the motion violates a limit even {slowdown:.0f} times slower: {wrong[0]}",
                                    code="limits-exceeded")
@@ -194,8 +196,8 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
 
 def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> float:
     """Return the factor on the duration that satisfies a violated limit; tried: previous slowdowns and their reports.
-    The peak torque is extrapolated linearly from the last two reports. It is usually convex in 1 / slowdown, because it
-    also contains gravity and friction, so the extrapolation does not overestimate the slowdown."""
+    The peak torque is extrapolated linearly from the last two reports. The peak is usually convex in 1 / slowdown,
+    because it also contains gravity and friction, so the extrapolation does not overestimate the slowdown."""
     if usage.kind != "torque":
         return float((1.0 + usage.excess) ** (1.0 / _DURATION_POWERS[usage.kind])) * (1.0 + _SPARE_DURATION)
     if len(tried) == 1:
@@ -208,11 +210,8 @@ def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> 
 
 
 def with_accelerations(limits: Limits) -> tuple[Limits, tuple[str, ...]]:
-    """Return the limits with an acceleration limit for every joint that has a top speed, and the joints whose limit was
-    assumed.
-
-    The assumed acceleration reaches the top speed in 0.3 s.
-    """
+    """Return the limits with an acceleration limit for every joint that has a top speed, and the names of the joints
+    whose limit was assumed. The assumed acceleration reaches the top speed in 0.3 s."""
     assumed = ~np.isfinite(limits.acceleration) & np.isfinite(limits.velocity)
     names = tuple(name for name, yes in zip(limits.names, assumed, strict=True) if yes)
     return replace(limits, acceleration=np.where(assumed, limits.velocity / _UP_TO_SPEED, limits.acceleration)), names

@@ -25,8 +25,11 @@ SPEED_POWER = {"N m": 0, "N": 0, "N m s/rad": 1, "N s/m": 1, "N m s^2/rad^2": 2,
 class Information:
     """Fisher information matrix A = D (K' K + sum_j w_j^2 Y_j' Y_j) D of a motion; Y_j: base regressor of joint j.
 
-    layout: order of the base columns. weights (dof,): w_j, 1 / noise of each joint's torque. scale (base,): prior
-    magnitude of each base parameter, the diagonal of D. known (base, base): K, triangular factor of earlier logs.
+    Attributes:
+        layout: order of the base columns.
+        weights: w_j (dof,), 1 / standard deviation of the noise of each joint's torque.
+        scale: prior magnitude of each base parameter (base,), the diagonal of D.
+        known: K (base, base), triangular factor of earlier logs, or None.
     """
 
     layout: Layout
@@ -37,9 +40,10 @@ class Information:
     @staticmethod
     def from_model(model: LinearModel, base: BaseParameters, *, noise: Array | float | None = None,
                    scale: Array | None = None, known: Regression | None = None) -> Information:
-        """Return the information matrix of a model.
+        """Return the Fisher information of motions of a model.
 
-        noise: standard deviation of each joint's torque (one number or dof). known: earlier logs.
+        noise: standard deviation of the torque noise, one number or (dof,). known: compressed regression of earlier
+        logs.
         """
         weights = np.ones(model.dof) if noise is None else 1.0 / _positive("noise", noise, model.dof)
         scales = np.ones(len(base)) if scale is None else _positive("scale", scale, len(base))
@@ -53,7 +57,7 @@ class Information:
 
     @cached_property
     def _before(self) -> Array:
-        """Return the Fisher information of earlier logs (base, base)."""
+        """Fisher information of earlier logs (base, base), zero without earlier logs."""
         b = len(self.layout.base)
         return np.zeros((b, b)) if self.known is None else self.known.T @ self.known
 
@@ -87,8 +91,8 @@ class Information:
         return complete(self.layout.model).pull_back(q, dq, ddq, self.layout.place, weights)
 
     def factor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return the triangular factor (base, base) of the scaled, weighted base regressor, which is more accurate than
-        A."""
+        """Return the triangular factor (base, base) of the scaled, weighted base regressor along a motion, which is
+        more accurate than the information matrix."""
         b = len(self.layout.base)
         tall = [] if self.known is None else [self.known]
         entries = self.entries(q, dq, ddq)
@@ -99,8 +103,8 @@ class Information:
         return triangular(np.vstack(tall) * self.scale)
 
     def standard_errors(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return the expected standard error of every base parameter (base,), infinite for all if one is not excited.
-        """
+        """Return the expected standard errors (base,) after a log of a motion; all are infinite if the motion does not
+        excite a parameter."""
         r = self.factor(q, dq, ddq)
         diagonal = np.abs(np.diag(r))
         if diagonal.min() <= 1e-13 * diagonal.max():
@@ -112,7 +116,7 @@ class Information:
 def _positive(what: str, values: Array | float, count: int) -> Array:
     array = np.broadcast_to(np.asarray(values, dtype=float), (count,)).copy() if np.size(values) in (1, count) else None
     if array is None or not np.isfinite(array).all() or not (array > 0).all():
-        raise ModelError(f"{what} must be one number above zero or {count} of them, got {values}")
+        raise ModelError(f"{what} must be one number above zero, or {count} such numbers, got {values}")
     return array
 
 
@@ -123,9 +127,9 @@ def nominal_base_values(base: BaseParameters) -> Array:
 
 
 def magnitudes(base: BaseParameters, robot: Robot | None = None) -> Array:
-    """Return the prior magnitude of every base parameter (base,): its nominal value, at least a tenth of the RMS of
-    known values of the same unit. Without any, friction is a twentieth of the joint's torque limit at its top speed,
-    and all else 1."""
+    """Return the prior magnitude of every base parameter (base,): its nominal value, and at least a tenth of the RMS of
+    nominal values of the same unit. If no nominal value of a unit is known, friction is a twentieth of the joint's
+    torque limit at its top speed, and other parameters are 1."""
     beta = nominal_base_values(base)
     units = np.array(base.units)
     scale = np.empty(len(beta))
@@ -153,21 +157,21 @@ def _friction(base: BaseParameters, robot: Robot | None) -> Array:
     return guess
 
 
-NOISE_SHARE = 0.02  # relative to a joint's typical torque
+NOISE_SHARE = 0.02  # standard deviation of the torque noise relative to a joint's typical torque
 _SHARE_OF_LIMIT = 0.3  # typical torque relative to its limit, if inertias are not known
 _DRAWN_STATES = 256  # random states over which the typical torque is the RMS
 _TOP_SPEED_RATE = 3.0  # 1/s: a joint without a limit of acceleration reaches its top speed in a third of a second
 
 
 def assumed_noise(model: LinearModel, limits: Limits, theta: Array | None) -> Array:
-    """Return the standard deviation of each joint's torque (dof,), N m or N: a fiftieth of its typical torque. theta
-    (parameters,): nominal parameters, or None."""
+    """Return assumed standard deviations of the torque noise (dof,), N m or N: a fiftieth of each joint's typical
+    torque. theta: nominal parameters (parameters,), or None."""
     return np.asarray(NOISE_SHARE * typical_torques(model, limits, theta), dtype=float)
 
 
 def typical_torques(model: LinearModel, limits: Limits, theta: Array | None) -> Array:
-    """Return the RMS torque of each joint (dof,) over states within the limits, from the nominal parameters;
-    otherwise a share of the torque limit, or 1."""
+    """Return typical torques (dof,), N m or N: the RMS over random states within the limits for nominal parameters
+    theta, a share of the torque limit if theta is None, or 1 without any limit."""
     dof = limits.dof
     limited = np.where(np.isfinite(limits.torque), _SHARE_OF_LIMIT * limits.torque, np.nan)
     found = np.full(dof, np.nan)
@@ -183,5 +187,5 @@ def typical_torques(model: LinearModel, limits: Limits, theta: Array | None) -> 
         found = np.sqrt(np.mean(np.minimum(np.abs(tau), limits.torque) ** 2, axis=0))
     known = np.where(np.isfinite(found) & (found > 0), found, limited)
     largest = float(np.nanmax(known)) if np.isfinite(known).any() else 1.0
-    # A joint without load has noise, too.
+    # The torque of a joint without load has noise, too.
     return np.maximum(np.where(np.isfinite(known), known, largest), 1e-3 * largest)

@@ -17,9 +17,8 @@ from dynid.model import LinearModel, Model, flexible_joint_model, make_terms
 from dynid.robot import Robot
 from dynid.threads import one_blas_thread
 
-_RIGID_JOINTS_NOTE = (
-    "joints are assumed to be rigid: their deflection, and the speed and torque of their vibration, are not included"
-)
+_RIGID_JOINTS_NOTE = ("joints are assumed to be rigid: their deflection, and the speed and torque of their vibration, "
+                      "are not included")
 _FOURIER, _MEASUREMENT, _NO_PRIOR, _SEARCH = Fourier(), Measurement(), PriorKnowledge(), Search()
 
 
@@ -33,14 +32,14 @@ def excite(model: LinearModel | Robot, limits: Limits | None = None, *, family: 
     Args:
         model: a model, or a robot with the terms that its file lists. Flexible joints are treated as rigid, with the
             rotors of their motors, and the report states this.
-        limits: default: the robot's own limits less a margin of 5 %.
+        limits: limits of the motion. Default: the robot's own limits less a margin of 5 %.
         family: `Fourier`, `FourierPlusQuintic` or `Splines`.
         criterion: "condition", "condition+", "frobenius", "d", "a", "largest" or "hadamard".
         measurement: rate and noise of the future log, for the expected standard errors.
         prior: earlier logs, nominal parameters and scales.
-        search: time, rounds and seed.
-        standing: feet of a robot with a free base that stand still, and the conditions of the ground. Limits are then
-            those of all its 6 + n coordinates.
+        search: time budget, number of rounds and seed of the search.
+        standing: feet of a robot with a free base that stand still, and the conditions of the ground. The limits are
+            then those of all 6 + n coordinates of base and joints.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> from dynid.trajectories import Fourier, Search

@@ -21,12 +21,12 @@ SELF_MOTION_STEP = 0.01  # rad along the path
 MAX_PATH_ANGLE = 4.0 * np.pi  # rad, longest path in one direction; closed paths end earlier
 _SINGULAR_JACOBIAN = 0.03  # smallest relative singular value of the Jacobian along a path
 _NEWTON_STEPS = 8  # most iterations of Newton's method for the pose
-_POSE_TOLERANCE = 1e-10  # m and rad
+_POSE_TOLERANCE = 1e-10  # m and rad: largest error of the pose of the frame
 _KNOT_SECONDS = 0.01  # s between the knots of the motion in time
 MIN_PATH_ANGLE = 0.1  # rad, shortest useful path
-LONG_PATH_ANGLE = 1.0  # rad, of a path from a chosen posture: joints move far enough for identification
+LONG_PATH_ANGLE = 1.0  # rad, length of a path with which joints move far enough for identification
 POSTURE_DRAWS = 16  # postures that are tried if the middle of the ranges is singular
-DRAWN_RANGE_SHARE = 0.6  # of every joint's range, from which postures are drawn: near its ends paths are short
+DRAWN_RANGE_SHARE = 0.6  # central share of the ranges from which postures are drawn: near the ends paths are short
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +51,10 @@ class SelfMotion:
 def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike | None = None, reach: float = 0.95,
                 seed: int = 0) -> SelfMotion:
     """Return the longest path from a posture along which `frame` keeps its pose, in both directions up to the joint
-    limits or near a singular posture. With several redundant degrees of freedom the seed selects the direction.
+    limits or a singular posture.
 
-    Without a posture the middle of every range is tried, and then random postures, since many arms are singular in
-    the middle.
+    With several redundant degrees of freedom, the seed selects the direction. If no posture (dof,) is given, the middle
+    of all ranges is tried, and then random postures, since many arms are singular in the middle.
 
     Raises:
         NotPossibleError: If the robot is not redundant, or hardly moves from the posture; the message names a better
@@ -77,8 +77,8 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
         f"from {'the middle of its ranges' if posture is None else 'this posture'} the joints of robot '{robot.name}' "
         f"can move by only {found.length:.2g} rad while frame '{frame}' keeps its pose",
         "choose another posture" if other is None else
-        f"give a posture such as --home {','.join(f'{x:g}' for x in other.posture)}, from which they can "
-        f"move by {other.length:.2g} rad")
+        f"give a posture such as --home {','.join(f'{x:g}' for x in other.posture)}, from which the joints can move by "
+        f"{other.length:.2g} rad")
 
 
 def _self_motion_path(robot: Robot, frame: str, limits: Limits, start: Array, reach: float, seed: int) -> SelfMotion:
@@ -95,8 +95,8 @@ def _self_motion_path(robot: Robot, frame: str, limits: Limits, start: Array, re
 
 def null_space_motion(path: SelfMotion, limits: Limits, *, duration: float = 20.0, harmonics: int = 5,
                       seed: int = 0) -> Piecewise:
-    """Return a motion along a self-motion path, from rest to rest: s(t) = c + A sum_k a_k cos(2 pi k t / duration),
-    with random a_k.
+    """Return a motion along a self-motion path from rest to rest, with path length s(t) = c + A sum_k a_k cos(2 pi k t
+    / duration) and random a_k.
 
     Limits of velocity, acceleration and torque must be checked by the caller.
     """
@@ -115,9 +115,9 @@ def null_space_motion(path: SelfMotion, limits: Limits, *, duration: float = 20.
 
 
 def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, bounds: tuple[Array, Array]) -> Array:
-    """Return postures (points, dof) along the self-motion from `start`, which begins in the direction `wish` (dof,).
-    It ends at the bounds, at a singular posture, or where the path closes."""
-    found: list[Array] = []
+    """Return postures (points, dof) along the self-motion from `start` (dof,) in the direction `wish` (dof,). The path
+    ends at the bounds, at a singular posture, or where the path closes."""
+    path: list[Array] = []
     q, ahead = start, wish
     for _ in range(int(MAX_PATH_ANGLE / SELF_MOTION_STEP)):
         direction = _tangent(robot, frame, q, ahead)
@@ -126,16 +126,16 @@ def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, b
         after = _posture_with_pose(robot, frame, aim, q + SELF_MOTION_STEP * direction)
         if after is None or np.any((after < bounds[0]) | (after > bounds[1])):
             break
-        if found and len(found) > 10 and np.linalg.norm(after - start) < 0.5 * SELF_MOTION_STEP:  # the path is closed
+        if len(path) > 10 and np.linalg.norm(after - start) < 0.5 * SELF_MOTION_STEP:  # the path is closed
             break
-        found.append(after)
+        path.append(after)
         q, ahead = after, direction
-    return np.array(found).reshape(-1, len(start))
+    return np.array(path).reshape(-1, len(start))
 
 
 def _tangent(robot: Robot, frame: str, q: Array, ahead: Array) -> Array | None:
-    """Return the unit direction (dof,) of joint motion that keeps the frame fixed, along `ahead`; None near a singular
-    posture."""
+    """Return the unit direction (dof,) of joint motion at posture q (dof,) that keeps the frame fixed and is nearest to
+    `ahead` (dof,); None near a singular posture."""
     _, s, vt = np.linalg.svd(jacobian(robot, frame, q[None])[0])
     free = vt[6:]
     along = free.T @ (free @ ahead)

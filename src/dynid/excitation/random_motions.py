@@ -15,19 +15,26 @@ from dynid.excitation.trajectories.trajectory import FourierSeries, Motion, Piec
 from dynid.excitation.waypoints import quintics, quintics_within, trapezoids
 from dynid.robot import Robot
 
-_PATH_TRIES = 100  # paths from a posture that are tried for a collision-free one
-_LEAST_SPEED, _MOST_SPEED = 0.2, 0.9  # of the speed limit: amplitudes of sines
-MIN_SINE_PERIOD = 0.5  # s, period of a sine
-_ACCELERATION_MARGIN = 0.998  # of the acceleration limit, for the difference between grid points in a check
+_PATH_TRIES = 100  # paths from a posture that are tried until one is free of collisions
+_LEAST_SPEED, _MOST_SPEED = 0.2, 0.9  # smallest and largest velocity amplitude of a sine, relative to the speed limit
+MIN_SINE_PERIOD = 0.5  # s, shortest period of a sine
+_ACCELERATION_MARGIN = 0.998  # used share of the acceleration limit, for values between grid points in a check
 
 
 def random_points(limits: Limits, *, points: int = 50, seed: int = 0, reach: float = 0.9, share: float = 1.0,
                   pause: float = 0.0) -> Piecewise:
-    """Return a motion from one random posture to the next, all joints together, with a stop at each (Ardiani, s.
-    3.3.6.1 and C.4.2.1).
+    """Return a motion of all joints from one random posture to the next, with a stop at each (Ardiani, s. 3.3.6.1 and
+    C.4.2.1).
 
-    share: fraction of the velocity and acceleration limits. The speed is trapezoidal, or quintic with a jerk limit.
-    Paths outside the workspace are not used.
+    The speed is trapezoidal, or quintic with a jerk limit. Paths outside the workspace are not used.
+
+    Args:
+        limits: limits of the motion.
+        points: number of postures.
+        seed: seed of the postures.
+        reach: used share of the joint ranges.
+        share: used share of the velocity and acceleration limits.
+        pause: time of rest in each posture, s.
     """
     rows = spread_postures(limits, points, np.random.default_rng(seed), reach)
     if limits.space is not None:
@@ -41,7 +48,7 @@ def random_spline(limits: Limits, *, points: int = 50, seed: int = 0, reach: flo
     """Return a motion through random postures without stops, by quintics with the speeds of a cubic spline.
 
     Each section takes as long as its slowest joint needs at its top speed. The spline overshoots the postures, so
-    they use less of the ranges than `random_points` does.
+    the default share `reach` of the ranges is smaller than for `random_points`.
     """
     rows = spread_postures(limits, points, np.random.default_rng(seed), reach)
     limits.require_top_speeds("a spline through random postures")
@@ -103,8 +110,8 @@ def random_sines(limits: Limits, *, duration: float = 10.0, seed: int = 0, reach
     """Return random sines of all joints that respect the limits of position, velocity and acceleration (Simionato, s.
     5.1).
 
-    The excursion A T / pi must fit the range, and 2 pi A / T the acceleration limit; together they give an interval for
-    T.
+    The excursion A T / pi must fit the share `reach` of the range, and the acceleration 2 pi A / T its limit. The two
+    conditions give an interval for T.
     """
     if not duration > 0:
         raise DynidError(f"random sines need a duration above zero, got {duration:g} s")
@@ -133,7 +140,7 @@ _DEFAULT_RANGE, _DEFAULT_SPEED, _DEFAULT_ACCELERATION = 1.5, 2.0, 10.0
 
 def random_fourier(robot: Robot, duration: float, harmonics: int, rng: np.random.Generator,
                    points: int = 1000) -> FourierSeries:
-    """Return a random Fourier series of a duration (s), with every joint at four fifths of its most restrictive limit.
+    """Return a random Fourier series of a duration (s), with every joint at four fifths of its most restrictive limit;
     points: number of times at which the peaks are computed."""
     a, b = rng.normal(size=(2, robot.dof, harmonics))
     lower, upper = robot.limit("lower"), robot.limit("upper")
@@ -149,12 +156,12 @@ def random_fourier(robot: Robot, duration: float, harmonics: int, rng: np.random
     return FourierSeries(a * scale[:, None], b * scale[:, None], middle - shift, duration)
 
 
-_POSTURE_TRIES = 200  # postures drawn for one that is free
+_POSTURE_TRIES = 200  # draws of a posture until it is free of collisions
 
 
 def ranges(limits: Limits, reach: float = 1.0) -> tuple[Array, Array]:
-    """Return the lowest and highest positions (dof,) of the central share `reach` of each range; one turn without
-    limits."""
+    """Return the lowest and highest positions (dof,) of the central share `reach` of each range; the range of a joint
+    without limits is one turn."""
     low = np.where(np.isfinite(limits.lower), limits.lower, -np.pi)
     high = np.where(np.isfinite(limits.upper), limits.upper, np.pi)
     middle, half = 0.5 * (low + high), 0.5 * reach * (high - low)

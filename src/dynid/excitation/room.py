@@ -10,10 +10,10 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import DifferentialDrive
 
-SERIES_TERMS = 5  # of the Fourier series (eq. E.19)
-SEARCH_POINTS = 76  # points at which the search checks limits: 15 per period of the last term
-SEARCH_SHARE = 0.97  # of the limits that the search uses at these points, for values between them
-START_AMPLITUDE = 0.1  # m/s and rad/s, of the random series from which a search starts
+SERIES_TERMS = 5  # number of terms of the Fourier series (eq. E.19)
+SEARCH_POINTS = 76  # points in time at which the search checks limits: 15 per period of the last term
+SEARCH_SHARE = 0.97  # share of the limits that the search uses at these points, for values between them
+START_AMPLITUDE = 0.1  # m/s and rad/s: amplitude of the random series from which a search starts
 _SPEED_MODEL = DifferentialDrive()  # speed and yaw rate as coordinates: the regressor depends on them alone
 
 
@@ -75,7 +75,8 @@ class RoomMotion:
 
     @staticmethod
     def from_free(x: Array, pulsation: float, duration: float) -> RoomMotion:
-        """Return the series of free coefficients (4 terms - 2,); the last cosine of each makes it start at rest."""
+        """Return the motion of free coefficients x (4 terms - 2,); the last cosine of each series follows from the
+        start at rest."""
         free = x[:2 * (SERIES_TERMS - 1)].reshape(2, SERIES_TERMS - 1)
         return RoomMotion(np.column_stack([free, -free.sum(axis=1)]),
                           x[2 * (SERIES_TERMS - 1):].reshape(2, SERIES_TERMS), pulsation, duration)
@@ -104,7 +105,7 @@ def speeds_condition(speeds: Array, rates: Array) -> float:
 
 def room_motion(room: Room, *, pulsation: float = 0.1, duration: float = 30.0, seed: int = 0, starts: int = 1
                 ) -> RoomMotion:
-    """Search for the motion of least condition number inside a room by sequential quadratic programming.
+    """Return the motion of least condition number inside a room, by sequential quadratic programming.
 
     Args:
         room: Limits of the motion.
@@ -127,15 +128,15 @@ def room_motion(room: Room, *, pulsation: float = 0.1, duration: float = 30.0, s
         speeds, rates = RoomMotion.from_free(x, pulsation, duration).at(t)
         return room.left(speeds, rates, _SPEED_MODEL.pose(speeds, rate)) - (1.0 - SEARCH_SHARE)
 
-    found = []
+    inside = []
     for k in range(starts):
         start = START_AMPLITUDE * np.random.default_rng(seed + k).normal(size=4 * SERIES_TERMS - 2)
         x = minimize(goal, start, method="SLSQP", constraints=[{"type": "ineq", "fun": left}],
                      options={"maxiter": 100, "ftol": 1e-4}).x
         motion = RoomMotion.from_free(x, pulsation, duration)
         if room.left(*motion.sampled(20.0 * SEARCH_POINTS / duration)).min() >= 0.0:
-            found.append(motion)
-    if not found:
+            inside.append(motion)
+    if not inside:
         raise NotPossibleError(f"no motion of {duration:g} s inside the room was found in {starts} searches",
                                "try more starts, a longer duration or wider limits", "no-motion-in-room")
-    return min(found, key=RoomMotion.condition_number)
+    return min(inside, key=RoomMotion.condition_number)

@@ -23,9 +23,15 @@ def friction_sweep(limits: Limits, *, home: ArrayLike | None = None, speeds: int
                    reach: float = 0.8, longest: float = 20.0) -> Joined:
     """Return a motion of one joint after another, back and forth at constant speeds, with the other joints at home.
 
-    See Ardiani, s. 2.4.2. speeds: their number, from `slowest` (share of the top speed) up. reach: share of a joint's
-    range. longest: largest duration of a stroke, s; slow strokes then use less of the range. Quintics connect the
-    strokes.
+    See Ardiani, s. 2.4.2. Quintics connect the strokes.
+
+    Args:
+        limits: limits of the motion.
+        home: posture (dof,) of the joints that do not move. Default: the middle of all ranges.
+        speeds: number of speeds of each joint.
+        slowest: lowest speed, relative to the top speed.
+        reach: used share of a joint's range.
+        longest: largest duration of a stroke, s; slow strokes then use less of the range.
     """
     posture = home_posture(home, limits)
     limits.require_top_speeds("a friction sweep")
@@ -41,8 +47,8 @@ def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: fl
     low, high = limits.lower[j], limits.upper[j]
     low = low if np.isfinite(low) else home[j] - np.pi
     high = high if np.isfinite(high) else home[j] + np.pi
-    # Time to reach the speed: peak acceleration 1.5 v/T and jerk 6 v/T^2 of the quintic that reaches it over v T / 2.
-    # A small reserve allows for the difference between grid points in a check.
+    # Time to reach the speed v: the quintic that reaches v over the distance v T / 2 has the peak acceleration 1.5 v/T
+    # and the peak jerk 6 v/T^2. A small reserve allows for the difference between grid points in a check.
     lead = 1.002 * max(1.5 * speed / limits.acceleration[j], np.sqrt(6.0 * speed / limits.jerk[j]), 0.05)
     run_up = 0.5 * speed * lead
     half = 0.5 * min(reach * (high - low), speed * longest + 2 * run_up)
@@ -50,14 +56,13 @@ def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: fl
         raise NotPossibleError(f"joint '{limits.names[j]}' cannot reach {speed:g} rad/s or m/s within its range and "
                                "acceleration limit; use lower speeds")
     middle = float(np.clip(home[j], low + half, high - half))
-    at = home.copy()
-    yield from _rest_to_rest(limits, home, home + (middle - half - home[j]) * _unit(j, limits.dof))
+    at, unit, zero = home.copy(), np.eye(limits.dof)[j], np.zeros(limits.dof)
+    yield from _rest_to_rest(limits, home, home + (middle - half - home[j]) * unit)
     at[j] = middle - half
     for sign in (1.0, -1.0):
-        velocity = sign * speed * _unit(j, limits.dof)
-        zero = np.zeros(limits.dof)
-        fast, slow = at + lead / 2.0 * velocity, at + sign * (2 * half - run_up) * _unit(j, limits.dof)
-        end = at + sign * 2 * half * _unit(j, limits.dof)
+        velocity = sign * speed * unit
+        fast, slow = at + lead / 2.0 * velocity, at + sign * (2 * half - run_up) * unit
+        end = at + sign * 2 * half * unit
         yield quintic_between((at, zero, zero), (fast, velocity, zero), lead)
         yield straight_line(fast, velocity, (2 * half - 2 * run_up) / speed)
         yield quintic_between((slow, velocity, zero), (end, zero, zero), lead)
@@ -65,12 +70,8 @@ def _there_and_back(limits: Limits, home: Array, j: int, speed: float, reach: fl
     yield from _rest_to_rest(limits, at, home)
 
 
-def _unit(j: int, dof: int) -> Array:
-    return np.eye(dof)[j]
-
-
 def _rest_to_rest(limits: Limits, first: Array, last: Array) -> Iterator[Piecewise]:
-    """Yield a slow rest-to-rest quintic, if the two postures differ."""
+    """Yield a slow quintic from rest to rest between two postures (dof,), if they differ."""
     far = np.abs(last - first)
     if far.max() > 1e-12:
         zero = np.zeros(limits.dof)
@@ -84,8 +85,15 @@ def gravity_sweep(limits: Limits, *, postures: int = 20, pause: float = 1.0, sha
                   reach: float = 0.9) -> Piecewise:
     """Return a slow trapezoidal motion through random postures with stops, dominated by gravity and dry friction.
 
-    share: fraction of the velocity and acceleration limits. reach: fraction of each range. Each posture is approached
-    from both sides, which separates dry friction from gravity.
+    Each posture is approached from both sides, which separates dry friction from gravity.
+
+    Args:
+        limits: limits of the motion.
+        postures: number of postures.
+        pause: time of rest in each posture, s.
+        share: used share of the velocity and acceleration limits.
+        seed: seed of the postures.
+        reach: used share of the joint ranges.
     """
     rng = np.random.default_rng(seed)
     low, high = ranges(limits, reach)
@@ -100,7 +108,7 @@ def gravity_sweep(limits: Limits, *, postures: int = 20, pause: float = 1.0, sha
 class PayloadPair:
     """The same path without and with a payload, so that all torques except those of the payload cancel.
 
-    See Ardiani, s. 1.2.5. The loaded run is slower if its torques require it.
+    See Ardiani, s. 1.2.5. The motion `loaded` with the payload is slower than `without` if its torques require it.
     """
 
     without: Trajectory
@@ -108,8 +116,8 @@ class PayloadPair:
 
 
 def payload_pair(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None) -> PayloadPair:
-    """Return the same motion without and with payload; torque: torque limits with the payload, which may slow down the
-    second run."""
+    """Return the same motion without and with a payload; torque: torque limits with the payload, which may slow down
+    the motion with the payload."""
     return PayloadPair(trajectory, slow_enough(trajectory, replace(limits, start=None, end=None), torque))
 
 
@@ -117,9 +125,15 @@ def inertia_sweep(limits: Limits, *, home: ArrayLike | None = None, postures: in
                   reach: float = 0.8, seed: int = 0) -> Piecewise:
     """Return a motion of one joint at a time, back and forth with constant acceleration, the others at rest.
 
-    See Ardiani, C.4.2.1. times: number of repetitions. postures: number of postures of the other joints, home first and
-    then random ones, so that the inertia varies. A stroke is limited by a triangular speed profile, or by `reach` of
-    the range.
+    See Ardiani, C.4.2.1. A stroke has a triangular speed profile up to the top speed, unless the range is too short.
+
+    Args:
+        limits: limits of the motion.
+        home: first posture (dof,) of the other joints. Default: the middle of all ranges.
+        postures: number of postures of the other joints, home and random postures, so that the inertia varies.
+        times: number of repetitions of each stroke.
+        reach: used share of the joint ranges.
+        seed: seed of the random postures.
     """
     others = [home_posture(home, limits)]
     if postures > 1:
@@ -136,13 +150,19 @@ def coupling_sweep(limits: Limits, *, home: ArrayLike | None = None, joints: Seq
                    reach: float = 0.6) -> Piecewise:
     """Return a motion of two joints at a time, in the same and in opposite directions, with the others at rest.
 
-    It excites inertial and centrifugal coupling (Ardiani, s. 1.4.1.3). joints: pairs (from 0), default all.
+    The motion excites inertial and centrifugal coupling (Ardiani, s. 1.4.1.3).
+
+    Args:
+        limits: limits of the motion.
+        home: posture (dof,) of the joints that do not move. Default: the middle of all ranges.
+        joints: pairs of joint indices from 0. Default: all pairs.
+        reach: used share of the joint ranges.
     """
     at = home_posture(home, limits)
     pairs = list(combinations(range(limits.dof), 2)) if joints is None else [tuple(pair) for pair in joints]
     for pair in pairs:
         if len(pair) != 2 or not all(0 <= j < limits.dof for j in pair) or pair[0] == pair[1]:
-            raise DynidError(f"a pair of joints is two different numbers from 0 to {limits.dof - 1}, got {pair}",
+            raise DynidError(f"a pair of joints must be two different numbers from 0 to {limits.dof - 1}, got {pair}",
                              code="bad-pair-of-joints")
     rows: list[Array] = []
     for i, j in pairs:
@@ -162,7 +182,7 @@ def _triangle(limits: Limits, j: int, middle: float, reach: float) -> tuple[floa
 
 
 def _visited(home: Array, joints: tuple[int, ...], places: Sequence[tuple[float, ...]]) -> list[Array]:
-    """Return a sequence of postures: home, then one joint after the other at given positions, then home again."""
+    """Return a sequence of postures (dof,): home, the given joints at each of the given places, and home again."""
     rows = [home]
     for place in places:
         row = home.copy()
@@ -172,7 +192,6 @@ def _visited(home: Array, joints: tuple[int, ...], places: Sequence[tuple[float,
 
 
 def _through(rows: Sequence[Array], limits: Limits) -> Piecewise:
-    """Return the motion through a sequence of postures, without postures that repeat the previous one."""
-    kept = [rows[0], *(row for before, row in pairwise(rows) if np.any(row != before))]
-    points = np.array(kept)
+    """Return the motion through a sequence of postures (dof,), without postures that repeat the previous posture."""
+    points = np.array([rows[0], *(row for before, row in pairwise(rows) if np.any(row != before))])
     return quintics_within(points, limits) if np.isfinite(limits.jerk).any() else trapezoids(points, limits)

@@ -1,5 +1,4 @@
-"""Motions through given points with trapezoidal speed or quintics, and the connection of a motion with a home
-posture."""
+"""Motions through given points with trapezoidal speed or quintics, and paths from and to a home posture."""
 
 from __future__ import annotations
 
@@ -41,16 +40,17 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
     """Return a motion from point to point (rows, dof) with trapezoidal speed, at the highest speed that the slowest
     joint allows.
 
-    All joints move together. share: fraction of the velocity and acceleration limits to use. pause: time of rest at
-    every point, s. The acceleration jumps, so the jerk is not finite; a robot with a jerk limit needs quintics.
+    All joints move together. The acceleration jumps, so the jerk is not finite; a robot with a jerk limit needs
+    quintics. pause: time of rest at every point, s. share: used share of the velocity and acceleration limits.
     """
     rows = _checked_points(points, limits)
     if not 0 < share <= 1 or pause < 0:
-        raise DynidError(f"trapezoids need a share between 0 and 1 and a pause of zero or more, got {share}, {pause}")
+        raise DynidError("trapezoids need a share of the limits between 0 and 1 and a pause of zero or more, got "
+                         f"{share} and {pause} s")
     if not np.isfinite(limits.velocity).all() or not np.isfinite(limits.acceleration).all():
         j = int(np.argmin(np.isfinite(limits.velocity) & np.isfinite(limits.acceleration)))
-        raise DynidError("trapezoids need a velocity and an acceleration limit of every joint; joint "
-                         f"'{limits.names[j]}' has none")
+        raise DynidError("trapezoids need a velocity and an acceleration limit of every joint; a limit of joint "
+                         f"'{limits.names[j]}' is missing")
     lengths: list[float] = []
     blocks: list[Array] = []
 
@@ -86,9 +86,10 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
 
 
 def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piecewise:
-    """Return quintics through points (rows, dof) at the times `when` (rows,), from rest to rest.
+    """Return quintics through points (rows, dof) at the times `when` (rows,), s, from rest to rest.
 
-    Velocity and acceleration are continuous: those of the cubic spline through the points, or zero with `stop`.
+    Velocity and acceleration are continuous. At the points they are those of the cubic spline through the points, or
+    zero with `stop`.
     """
     rows, t = _checked_points(points), np.array(when, dtype=float)
     if t.shape != (len(rows),) or t[0] != 0.0 or not (np.diff(t) > 0).all():
@@ -100,9 +101,9 @@ def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piece
         spline = CubicSpline(t, rows, bc_type="clamped")
         speed, push = spline(t, 1), spline(t, 2)
         push[0] = push[-1] = speed[0] = speed[-1] = 0.0
-    states = list(zip(rows, speed, push, strict=True))
-    return Piecewise(t, np.concatenate([quintic_between(states[k], states[k + 1], t[k + 1] - t[k]).coefficients
-                                        for k in range(len(rows) - 1)]))
+    states = pairwise(zip(rows, speed, push, strict=True))
+    return Piecewise(t, np.concatenate([quintic_between(first, last, duration).coefficients
+                                        for (first, last), duration in zip(states, np.diff(t), strict=True)]))
 
 
 def quintics_within(points: ArrayLike, limits: Limits) -> Piecewise:
@@ -127,11 +128,12 @@ State = Sequence[Array]  # position, velocity and acceleration of every joint
 
 
 def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: TorqueLimit | None = None) -> Joined:
-    """Return the motion with quintics from the home posture and back; position, velocity and acceleration are
+    """Return the motion with quintics from the home posture (dof,) and back; position, velocity and acceleration are
     continuous.
 
     Each quintic has the shortest duration, in steps of 25 %, for which it respects every limit. If a motion begins or
-    ends too close to a limit for one quintic, two quintics with a stop in between are used.
+    ends too close to a limit for one quintic, two quintics with a stop in between are used. torque: torque limits of
+    the nominal model, or None.
     """
     posture = np.array(home, dtype=float)
     if posture.shape != (limits.dof,) or not np.isfinite(posture).all():
@@ -145,7 +147,8 @@ def approach(trajectory: Trajectory, home: ArrayLike, limits: Limits, torque: To
 
 
 def _connected(first: State, last: State, limits: Limits, torque: TorqueLimit | None, what: str) -> list[Piecewise]:
-    """Return the quintics that lead from one state to another, one of which is at rest."""
+    """Return the quintics from one state (position, velocity, acceleration) to another; one of the two is at rest.
+    what: description of the path in error messages."""
     direct, worst = _shortest(lambda duration: (first, last), limits, torque)
     if direct is not None:
         return [direct]
@@ -163,14 +166,14 @@ def _connected(first: State, last: State, limits: Limits, torque: TorqueLimit | 
         far, _ = _shortest(lambda duration: (stop, last) if is_braking else (first, stop), limits, torque)
         if far is not None:
             return [near, far] if is_braking else [far, near]
-    raise NotPossibleError(f"the motion cannot be reached along a straight line {what} within all limits ({worst}); "
+    raise NotPossibleError(f"the motion cannot be reached along a straight line {what} within all limits: {worst}",
                            "choose another home posture")
 
 
 def _shortest(ends: Callable[[float], tuple[State, State]], limits: Limits,
               torque: TorqueLimit | None) -> tuple[Piecewise | None, str]:
-    """Return the quintic of shortest duration between two states that respects all limits, or the limit that the
-    longest one exceeds."""
+    """Return the quintic of shortest duration that respects all limits, or None and the limit that the longest quintic
+    exceeds; ends: function that returns the states at both ends for a duration, s."""
     duration, worst = 0.2, ""
     for _ in range(_APPROACH_TRIES):
         part = quintic_between(*ends(duration), duration)

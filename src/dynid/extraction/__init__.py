@@ -1,5 +1,4 @@
-"""Extraction of standard parameters from base parameters by global search: bounds, loss functions, searches,
-results."""
+"""Extraction of standard parameters from base parameters by global search inside bounds."""
 
 from dynid.extraction.bounds import WIDTHS, Bounds, bounds_from_table, load_bounds, robot_bounds
 from dynid.extraction.extraction import BaseValues, ConeAnswer, Extraction, violation_reason

@@ -10,7 +10,7 @@ A bounds file is TOML with intervals that replace those of the robot:
     inertia = {diagonal = [0, 0.5], product = [-0.5, 0.5]}           # about the centre of mass, kg m^2
     contour = {centre = [0, 0, 0.05], radius = 0.08}                 # a sphere; or low and high, points, axes
     [parameters]
-    Fv = [0, 50]                   # all of a kind, or one by its name
+    Fv = [0, 50]                   # viscous friction of all joints; Fv3 for one joint
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from dynid.robot import inertia as ten
 BODY = ("m", "cx", "cy", "cz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 BODY_UNITS = ("kg",) + ("m",) * 3 + ("kg m^2",) * 6
 Interval = tuple[float, float]
-# As in Simionato's tables A.5 and A.6, where loose masses go to 9 to 14 times the true ones, normal ones to 1.4 to 2.5.
-# Interval of a mass, times the nominal one.
+# Interval of a mass, as multiples of the nominal mass, similar to Simionato's tables A.5 and A.6: upper bounds are 9 to
+# 14 times the true masses (loose), or 1.4 to 2.5 times (normal).
 _MASS_FACTORS: dict[Width, Interval] = {"loose": (0.0, 10.0), "normal": (0.0, 2.5), "tight": (0.7, 1.3)}
-_LOOSE_BOX_SCALE = 3.0  # loose boxes, times the link's own
-TIGHT_BOX_SHARE = 0.15  # tight boxes, share of the link's box either way from the nominal centre of mass
+_LOOSE_BOX_SCALE = 3.0  # size of loose bounds of a centre of mass, as a multiple of the link's box
+TIGHT_BOX_SHARE = 0.15  # tight bounds: distance from the nominal centre of mass, as a share of the link's box
 _TOTAL_MASS_WIDTH: dict[Width, float] = {"normal": 0.2, "tight": 0.1}  # relative tolerance of the total mass
-# Friction and similar parameters, relative to their size.
+# Bounds of friction and other parameters of no body, as multiples of their nominal or identified values.
 _OTHER_WIDTH: dict[Width, float] = {"loose": 100.0, "normal": 50.0, "tight": 3.0}
-# Where a link has no nominal mass, kg/m^3: a block of steel, of aluminium.
+# Density, kg/m^3, of a link without nominal mass: its box is filled with steel (loose) or aluminium.
 _MAX_DENSITY: dict[Width, float] = {"loose": 8000.0, "normal": 2700.0, "tight": 2700.0}
 # half thickness of a link without a known shape: m, and relative to its length
 _MIN_HALF_THICKNESS, _HALF_THICKNESS_OF_LENGTH = 0.02, 0.15
 _BOX_STD = 2.0  # half edge of a link's box, in standard deviations of its mass distribution
-_DIAGONAL = np.array([True, False, False, True, False, True])  # of XX XY XZ YY YZ ZZ
-_NOMINAL_MARGIN = 1.5  # smallest upper bound, relative to the nominal inertia
+_DIAGONAL = np.array([True, False, False, True, False, True])  # which of XX XY XZ YY YZ ZZ are on the diagonal
+_NOMINAL_MARGIN = 1.5  # smallest upper bound of an inertia, relative to the nominal inertia
 _FILE_KEYS = {"width", "mass", "links", "parameters"}
 _LINK_KEYS = {"mass", "centre", "inertia", "contour", *BODY[4:]}
-MAX_BOUND = 1e6  # kg, m, kg m^2 and units of other parameters
+MAX_BOUND = 1e6  # largest number in a bounds file, in kg, m, kg m^2 and units of other parameters
 _DIAGONAL_PLACES, _PRODUCT_PLACES = (4, 7, 9), (5, 6, 8)
 
 
@@ -66,7 +66,7 @@ class Bounds:
         others: intervals of other parameters, by name or by symbol ("Fv": (0, 50)).
         contours: shape that must contain the centre of mass, by body: a box, a hull or an ellipsoid.
         mass: interval of the total mass, kg.
-        name: name in tables.
+        name: name of the bounds in tables.
     """
 
     low: Array
@@ -96,13 +96,12 @@ class Bounds:
         return {body: Box(low[1:4], high[1:4]) for body, low, high in zip(bodies, self.low, self.high, strict=True)}
 
     def standard_limits(self, parameters: Parameters) -> dict[str, Interval]:
-        """Return lower and upper limits of standard parameters by name, from the bounds of bodies by the parallel axis
-        theorem.
+        """Return lower and upper limits of standard parameters by name, from the bounds by the parallel axis theorem.
 
         The inertia of a body about its frame is that about its centre of mass plus `m (c.c 1 - c c')`. The limits are
         the smallest intervals that contain every body inside the bounds.
         """
-        found: dict[str, Interval] = {}
+        limits: dict[str, Interval] = {}
         for columns, low, high in zip(parameters.bodies.values(), self.low, self.high, strict=True):
             ends = [np.array([low[k], high[k]]) for k in range(10)]
             squares = [(0.0 if c[0] <= 0.0 <= c[1] else float(np.min(c ** 2)), float(np.max(c ** 2)))
@@ -119,16 +118,17 @@ class Bounds:
                 product = np.outer(ends[0], ends[1 + k])
                 least[6 + k], most[6 + k] = product.min(), product.max()
             least[9], most[9] = low[0], high[0]
-            found |= {parameters.items[c].name: (float(a), float(b))
-                      for c, a, b in zip(columns, least, most, strict=True)}
+            limits |= {parameters.items[c].name: (float(a), float(b))
+                       for c, a, b in zip(columns, least, most, strict=True)}
         places = np.array([k for k, item in enumerate(parameters.items) if item.body is None], dtype=np.int64)
         for k, a, b in zip(places, *self.of_others(parameters, places), strict=True):
             if np.isfinite(a) or np.isfinite(b):
-                found[parameters.items[k].name] = (float(a), float(b))
-        return found
+                limits[parameters.items[k].name] = (float(a), float(b))
+        return limits
 
     def of_others(self, parameters: Parameters, places: Ints) -> tuple[Array, Array]:
-        """Return lower and upper bounds of parameters that do not belong to a body, infinite if not given."""
+        """Return lower and upper bounds of parameters that belong to no body, infinite if not given. places: indices
+        (k,) of these parameters; both results are (k,)."""
         low, high = np.full(len(places), -np.inf), np.full(len(places), np.inf)
         for k, place in enumerate(places):
             item = parameters.items[place]
@@ -141,12 +141,12 @@ WIDTHS: tuple[Width, ...] = get_args(Width)
 
 
 def robot_bounds(model: Model, width: Width = "normal", values: Array | None = None) -> Bounds:
-    """Return bounds of the bodies of a robot from its file.
+    """Return bounds of the parameters of a robot from its file.
 
     `values` (parameters,) are identified values, for the size of friction and other parameters that belong to no body.
     Boxes of links come from collision shapes, or else from the positions of joints and the nominal mass distribution.
-    Masses come from the nominal ones, or else from solid metal that fills the box. Inertias are at most those of the
-    mass inside the box.
+    Bounds of masses come from nominal masses, or else from solid metal that fills the box. Inertias are at most those
+    of the mass inside the box.
     """
     if width not in WIDTHS:
         raise ModelError(f"bounds are loose, normal or tight, not '{width}'")
@@ -182,7 +182,7 @@ def contour_boxes(model: Model) -> dict[str, Box]:
 
 
 def _nominal_bodies(model: Model) -> dict[str, Array]:
-    """Return the ten parameters of the bodies with complete nominal values and a mass."""
+    """Return nominal inertial parameters (10,) by name of the body, if all ten are known and the mass is positive."""
     found = {}
     for name, columns in model.parameters.bodies.items():
         values = [model.parameters.items[c].nominal for c in columns]
@@ -192,7 +192,7 @@ def _nominal_bodies(model: Model) -> dict[str, Array]:
 
 
 def _skeleton(robot: Robot, name: str, numbers: Array | None) -> Array:
-    """Return points (k, 3) of a link without shapes: its frame, its joints, and the region of most of its mass."""
+    """Return points (k, 3), m, around a link without collision shapes: its frame, its joints, and most of its mass."""
     points: list[Array] = [np.zeros(3)]
     if name in robot.body_names:
         own = robot.body_names.index(name)
@@ -206,7 +206,8 @@ def _skeleton(robot: Robot, name: str, numbers: Array | None) -> Array:
 
 
 def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, Array]:
-    """Return lower and upper bounds (10,) of the inertial variables of one body."""
+    """Return lower and upper bounds (10,) of the inertial variables of one body, in the order of `BODY`. box: box
+    around its link. numbers: nominal inertial parameters (10,), or None."""
     middle, half = 0.5 * (box.low + box.high), 0.5 * (box.high - box.low)
     com, inertia = middle, np.zeros((3, 3))
     if numbers is not None:
@@ -230,8 +231,8 @@ def _body_bounds(box: Box, numbers: Array | None, width: Width) -> tuple[Array, 
 
 
 def _others(model: Model, width: Width, values: Array | None) -> dict[str, Interval]:
-    """Return intervals of parameters that do not belong to a body: a multiple of their size on either side of zero.
-    Intervals of non-negative parameters start at zero. The size is the larger one of nominal and identified value."""
+    """Return intervals of parameters that belong to no body, by name: a multiple of their size on either side of zero.
+    Intervals of non-negative parameters start at zero. The size is the larger of nominal and identified value."""
     found: dict[str, Interval] = {}
     for k, item in enumerate(model.parameters):
         if item.body is None:
@@ -242,13 +243,13 @@ def _others(model: Model, width: Width, values: Array | None) -> dict[str, Inter
 
 
 def load_bounds(path: str | Path, model: Model, values: Array | None = None) -> Bounds:
-    """Return the bounds of a model from a bounds file; values (parameters,): identified ones, see `robot_bounds`."""
+    """Return the bounds of a model from a bounds file; values (parameters,): identified values, see `robot_bounds`."""
     path = Path(path)
     try:
         table = toml_table(read_small(path).decode("utf-8"))
     except OSError as problem:
-        raise ModelError(f"there are no bounds '{path}': {problem.strerror}; give {', '.join(WIDTHS)}, or a bounds "
-                         "file") from None
+        raise ModelError(f"cannot read the bounds file '{path}': {problem.strerror}; give {', '.join(WIDTHS)}, or the "
+                         "path of a bounds file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ModelError(f"the bounds file {path} is not a TOML file: {problem}", code="not-toml") from None
     return bounds_from_table(table, model, str(path), values)
@@ -256,12 +257,13 @@ def load_bounds(path: str | Path, model: Model, values: Array | None = None) -> 
 
 def bounds_from_table(table: Mapping[str, Any], model: Model, source: str = "bounds",
                       values: Array | None = None) -> Bounds:
-    """Return bounds from a table; missing entries have the default bounds of its `width`."""
+    """Return bounds from the table of a bounds file; missing entries have the default bounds of its `width`. source:
+    name of the file in error messages. values (parameters,): identified values, see `robot_bounds`."""
     _refuse(table, _FILE_KEYS, source)
     _check_numbers(table, source)
     width = next((one for one in WIDTHS if one == table.get("width", "normal")), None)
     if width is None:
-        raise ModelError(f"{source}: width is one of {', '.join(WIDTHS)}, not '{table['width']}'")
+        raise ModelError(f"{source}: width must be one of {', '.join(WIDTHS)}, got '{table['width']}'")
     found = robot_bounds(model, width, values)
     low, high, contours = found.low.copy(), found.high.copy(), dict(found.contours)
     names = list(model.parameters.bodies)
@@ -273,16 +275,14 @@ def bounds_from_table(table: Mapping[str, Any], model: Model, source: str = "bou
         _refuse(link, _LINK_KEYS, where)
         k = names.index(name)
         _set_link(low[k], high[k], link, where)
-        if "contour" in link:
-            contours[name] = _contour(name, link["contour"], where)
-        elif "centre" in link:
-            contours[name] = _contour(name, link["centre"], where)
+        if shape := link.get("contour", link.get("centre")):
+            contours[name] = _contour(name, shape, where)
     others = dict(found.others)
     for name, pair in _table(table, "parameters", source).items():
         same = [item.name for item in model.parameters if item.body is None and name in (item.name, item.symbol)]
         if not same:
-            raise ModelError(f"{source} contains parameter '{name}', which is not among the model's parameters "
-                             "besides its bodies")
+            raise ModelError(f"{source} contains parameter '{name}', which is not a parameter of the model "
+                             "outside its bodies")
         others |= {one: _interval(pair, f"{source}, parameter '{name}'") for one in same}
     mass = _interval(table["mass"], f"{source}, mass") if "mass" in table else found.mass
     return replace(found, low=low, high=high, others=others, contours=contours, mass=mass, name=Path(source).stem)
@@ -308,21 +308,21 @@ def _set_link(low: Array, high: Array, link: Mapping[str, Any], where: str) -> N
 
 
 def _contour(name: str, table: Mapping[str, Any], where: str) -> CentreLimit:
-    """Return a contour from its table; a sphere is an ellipsoid with three equal axes."""
-    if isinstance(table, Mapping) and set(table) == {"centre", "radius"}:
-        radius = table["radius"]
-        if not _is_number(radius):
-            raise ModelError(f"{where}: the radius of a contour must be a number, in m, got {radius!r}")
-        return Ellipsoid(table["centre"], np.full(3, float(radius)))
+    """Return the region for the centre of mass of a link from a table; a sphere is an ellipsoid with equal axes."""
     if not isinstance(table, Mapping):
         raise ModelError(f"{where}: a contour, the region for the centre of mass of a link, must be a table with "
                          "centre and radius, low and high, points, or centre and axes")
-    return limits_from_tables({name: table}, ())[0][name]
+    if set(table) != {"centre", "radius"}:
+        return limits_from_tables({name: table}, ())[0][name]
+    radius = table["radius"]
+    if not _is_number(radius):
+        raise ModelError(f"{where}: the radius of a contour must be a number, in m, got {radius!r}")
+    return Ellipsoid(table["centre"], np.full(3, float(radius)))
 
 
 def _interval(pair: Any, where: str) -> Interval:
     if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(map(_is_number, pair)) or not pair[0] <= pair[1]:
-        raise ModelError(f"{where}: an interval is two numbers, the smaller one first, got {pair!r}")
+        raise ModelError(f"{where}: an interval must be two numbers, the smaller number first, got {pair!r}")
     return float(pair[0]), float(pair[1])
 
 
@@ -352,4 +352,4 @@ def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
 def _refuse(table: Mapping[str, Any], known: set[str], where: str) -> None:
     unknown = [key for key in table if key not in known]
     if unknown:
-        raise ModelError(f"{where} has no setting '{unknown[0]}'; it has {', '.join(sorted(known))}")
+        raise ModelError(f"{where} has no setting '{unknown[0]}'; its settings are {', '.join(sorted(known))}")

@@ -1,7 +1,7 @@
 """Violations of bounds and physical conditions by a full parameter vector, with exact derivatives.
 
-Each violation is zero if the condition holds, and about one if it is violated by the width of its interval. Their
-squares are therefore comparable (Simionato, eq. 2.22-2.31).
+A violation is zero if its condition holds, and about one if a variable is outside by the width of its interval. The
+squares of different violations are therefore comparable (Simionato, eq. 2.22-2.31).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dynid.extraction.bounds import Bounds
 from dynid.robot import inertia as ten
 
 INSIDE = 1e-7  # relative margin of intervals in the search, against rounding errors
-_MIN_MASS_SHARE = 1e-3  # of the upper mass: lower bound of the mass in the computation of a centre of mass
+_MIN_MASS_SHARE = 1e-3  # lower bound of a mass in the computation of a centre of mass, as a share of its upper bound
 _MIN_INTERVAL_WIDTH = 1e-9  # SI units: assumed width of an interval that is a single value
 _ROW, _COLUMN = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 1, 2, 1, 2, 2])
 
@@ -69,14 +69,14 @@ class Conditions:
 
     @cached_property
     def box(self) -> tuple[Array, Array]:
-        """Lower and upper bounds of the inertial variables (bodies, 10), slightly inside the given ones."""
+        """Lower and upper bounds of the inertial variables (bodies, 10), slightly inside the given bounds."""
         room = self.inside * (self.bounds.high - self.bounds.low)
         return self.bounds.low + room, self.bounds.high - room
 
     @cached_property
     def rest_box(self) -> tuple[Array, Array, Array]:
-        """Lower bounds, upper bounds and interval widths of the other parameters; the width of an infinite interval is
-        one."""
+        """Lower bounds, upper bounds and interval widths of the parameters that belong to no body (k,); the width of an
+        infinite interval is one."""
         low, high = self.bounds.of_others(self.consistency.parameters, self.rest)
         finite = np.isfinite(low) & np.isfinite(high)
         return low, high, np.where(finite, np.maximum(high - low, _MIN_INTERVAL_WIDTH), 1.0)
@@ -127,11 +127,8 @@ class Conditions:
 
     # -- violations and their derivatives -------------------------------------------------
     def central(self, theta: Array) -> tuple[Array, Array]:
-        """Return mass, centre of mass and central inertia of every body (bodies, 10), and their derivatives by its ten
-        parameters.
-
-        The derivatives are (bodies, 10, 10).
-        """
+        """Return mass, centre of mass and central inertia of every body (bodies, 10), and their derivatives by the ten
+        standard parameters of the body (bodies, 10, 10)."""
         numbers = theta[self.places]
         mass = np.maximum(numbers[:, 9], self.lightest)
         free = (numbers[:, 9] > self.lightest).astype(float)  # where the mass is above its lower bound
@@ -154,11 +151,8 @@ class Conditions:
         return found, slopes
 
     def residuals(self, theta: Array) -> tuple[Array, Array, int]:
-        """Return the violations (rows,), their derivatives by theta (rows, parameters), and the number of rows that are
-        bounds.
-
-        The other rows are physical conditions.
-        """
+        """Return the violations (rows,) by a full parameter vector theta, their derivatives by theta (rows,
+        parameters), and the number of rows that are bounds. The other rows are physical conditions."""
         central, slopes = self.central(theta)
         values, rows = self._bound_rows(theta, central, slopes)
         count = len(values)
@@ -168,8 +162,8 @@ class Conditions:
                 count)
 
     def _spread(self, whose: Ints, rows: Array) -> Array:
-        """Return derivatives by all parameters (rows, parameters) from derivatives by ten parameters of one body per
-        row (rows, 10)."""
+        """Return derivatives by all parameters (rows, parameters) from derivatives (rows, 10) by the ten parameters of
+        the body `whose` (rows,) of each row."""
         wide = np.zeros((len(rows), len(self.consistency.parameters)))
         wide[np.arange(len(rows))[:, None], self.places[whose]] = rows
         return wide

@@ -26,20 +26,20 @@ Reason = Literal["feasible", "inertia", "centres", "both", "other"]
 _INERTIA_VIOLATIONS = {"mass", "not-positive-definite", "triangle"}
 _CENTRE_VIOLATIONS = {"centre-of-mass"}
 INTERVAL_TOLERANCE = 1e-9  # relative tolerance of an interval
-_DEPENDENT_ROW = 1e-9  # of the norm of a row: with a smaller independent part, the row is linearly dependent
-MAX_BASE_VALUE = 1e9  # of factors and values, SI units: larger than in any robot, and far from overflow
+_DEPENDENT_ROW = 1e-9  # share of the norm of a row: with a smaller independent part, the row is linearly dependent
+MAX_BASE_VALUE = 1e9  # largest factor and value, SI units: larger than in any robot, and far from overflow
 
 
 @dataclass(frozen=True, eq=False)
 class ConeAnswer:
-    """Result of the cone programme for the same base values, with the convex conditions only.
+    """Result of a cone programme: whether a physically consistent robot has given base values, and the nearest robot.
 
     Attributes:
-        possible: whether a consistent robot has these base values.
-        distance: Euclidean distance from the nearest consistent base values.
-        theta: standard parameters of the nearest consistent robot (parameters,).
+        possible: whether a physically consistent robot has the base values.
+        distance: Euclidean distance of the base values from the nearest physically consistent base values.
+        theta: standard parameters of the nearest consistent robot (parameters,), or None.
         seconds: computing time, s.
-        sentence: reason why no robot has the base values; empty if one has.
+        sentence: reason why no robot has the base values; empty if a robot has them.
     """
 
     possible: bool
@@ -50,7 +50,7 @@ class ConeAnswer:
 
     @output_fields(possible=bool, distance=float | None, milliseconds=float, sentence=str)
     def to_dict(self) -> dict[str, Any]:
-        """Return the object as plain data for JSON."""
+        """Return the result of the cone programme as plain data for JSON."""
         return {"possible": self.possible, "distance": self.distance if np.isfinite(self.distance) else None,
                 "milliseconds": 1e3 * self.seconds, "sentence": self.sentence}
 
@@ -60,8 +60,8 @@ class Extraction:
     """Result of the extraction of standard parameters from base parameters.
 
     Attributes:
-        theta: standard parameters found (parameters,).
-        given: base values that were required.
+        theta: extracted standard parameters (parameters,).
+        given: base values that theta should have.
         bounds, loss, form: bounds, loss function and form of the search.
         violations: violations of physical consistency and of contours.
         outside: violated bounds, as sentences.
@@ -71,7 +71,7 @@ class Extraction:
         seconds: computing time, s.
         cones: result of the cone programme.
         name: name in tables.
-        moved: distance by which the base values were moved to the nearest consistent ones.
+        moved: distance by which the base values were moved to the nearest physically consistent base values.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Extraction:
 
     @property
     def distance(self) -> float:
-        """Euclidean distance of the base values of theta from the given ones."""
+        """Euclidean distance of the base values of the extracted parameters from the given base values."""
         return self.given.distance(self.theta)
 
     @property
@@ -120,12 +120,11 @@ class Extraction:
                    base_moved=float | None, base_relative_distance=float | None, run=int, runs=int, evaluations=int,
                    elapsed_s=float, cones=ConeAnswer | None, parameters=dict[str, float])
     def to_dict(self) -> dict[str, Any]:
-        """Return the object as plain data for JSON."""
+        """Return the extraction as plain data for JSON."""
         return {"name": self.name, "bounds": self.bounds.name, "loss": self.loss, "form": self.form,
                 "search": self.search, "feasible": self.feasible, "reason": self.reason,
-                "violations": [dict(vars(one)) for one in self.violations],
-                "outside_bounds": list(self.outside), "base_distance": self.distance,
-                "base_moved": self.moved,
+                "violations": [dict(vars(one)) for one in self.violations], "outside_bounds": list(self.outside),
+                "base_distance": self.distance, "base_moved": self.moved,
                 "base_relative_distance": self.relative_distance, "run": self.run, "runs": self.runs,
                 "evaluations": self.evaluations, "elapsed_s": self.seconds,
                 "cones": None if self.cones is None else self.cones.to_dict(), "parameters": self.parameters()}
@@ -142,7 +141,7 @@ def violation_reason(violations: tuple[Violation, ...]) -> Reason:
 
 
 def outside_bounds(conditions: Conditions, theta: Array) -> tuple[str, ...]:
-    """Return a sentence for each bound that a full vector (parameters,) violates."""
+    """Return a sentence for each bound that a full parameter vector theta (parameters,) violates."""
     central, _ = conditions.central(theta)
     low, high, room = conditions.bounds.low, conditions.bounds.high, INTERVAL_TOLERANCE * conditions.scale
     found = []
@@ -159,7 +158,7 @@ def outside_bounds(conditions: Conditions, theta: Array) -> tuple[str, ...]:
 
 
 class Identified(Protocol):
-    """Protocol of an estimate: values of base parameters, and the mask of identified ones."""
+    """Protocol of an estimate: values of base parameters, and the mask of identified base parameters."""
 
     @property
     def model(self) -> LinearModel: ...
@@ -173,10 +172,13 @@ class Identified(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class BaseValues:
-    """Known combinations of standard parameters: matrix (k, parameters) theta = values (k,).
+    """Known linear combinations of standard parameters theta: matrix theta = values.
 
     Attributes:
-        known: exact values of standard parameters (parameters,), nan where none is given.
+        model: model that defines the standard parameters.
+        matrix, values: coefficients (k, parameters) and values (k,) of the combinations, SI units.
+        known: exact values of standard parameters (parameters,), nan for unknown parameters.
+        names: name of each combination (k,).
         stacked: QR factor of the data on the same combinations, for the one-step loss (Simionato, eq. 2.29), or None.
     """
 
@@ -197,8 +199,7 @@ class BaseValues:
 
     @staticmethod
     def from_estimate(estimate: Identified, stacked: Stacked | None = None) -> BaseValues:
-        """Return the base values of an estimate that the data determine. `stacked` is the QR factor of its data, all
-        joints in one."""
+        """Return the identified base values of an estimate. `stacked` is the QR factor of its data over all joints."""
         shown, base = estimate.identified, estimate.base
         known = np.array([base.known.get(name, np.nan) for name in base.parameters.names])
         names = tuple(name for name, one in zip(base.names, shown, strict=True) if one)
@@ -207,7 +208,7 @@ class BaseValues:
 
     @staticmethod
     def from_base(model: LinearModel, base: BaseParameters, values: Array) -> BaseValues:
-        """Return the base values for values (base,) of the model's base parameters."""
+        """Return base values from values (base,) of a model's base parameters."""
         known = np.array([base.known.get(name, np.nan) for name in base.parameters.names])
         return BaseValues(model, base.matrix, np.asarray(values, dtype=float), known, base.names)
 
@@ -240,17 +241,16 @@ class BaseValues:
 
 
 def _refuse_dependent(matrix: Array, names: tuple[str, ...]) -> None:
-    """Raise an error for a combination that depends linearly on the others."""
-    found = np.empty((0, matrix.shape[1]))
+    """Raise an error for a combination that depends linearly on the combinations before it."""
+    basis = np.empty((0, matrix.shape[1]))
     for row, name in zip(matrix / np.linalg.norm(matrix, axis=1)[:, None], names, strict=True):
-        rest = row - (found @ row) @ found
-        rest -= (found @ rest) @ found
+        rest = row - (basis @ row) @ basis
+        rest -= (basis @ rest) @ basis
         size = float(np.linalg.norm(rest))
         if size < _DEPENDENT_ROW:
             raise ModelError(f"the combination '{name}' depends linearly on the combinations before it; give each "
-                             "value once",
-                             code="dependent-combination")
-        found = np.vstack([found, rest / size])
+                             "value once", code="dependent-combination")
+        basis = np.vstack([basis, rest / size])
 
 
 def _read_table(path: Path) -> dict[str, float]:
@@ -271,7 +271,7 @@ def _read_table(path: Path) -> dict[str, float]:
         value = _number(cells[1]) if len(cells) == 2 else None
         if value is None:
             raise ModelError(f"row {number} of {path} must be a combination and its value, such as ZZ1 + 0.25 M2, "
-                             f"0.31; it is '{','.join(row)}'")
+                             f"0.31; the row is '{','.join(row)}'")
         found[cells[0]] = value
     if not found:
         raise ModelError(f"{path} contains no base values; write rows such as ZZ1 + 0.25 M2, 0.31")

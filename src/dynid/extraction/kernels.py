@@ -16,8 +16,9 @@ from dynid.kernel_store import njit
 
 @njit(cache=True)
 def full_vector(x: Any, exact: bool, offset: Any, spread: Any, places: Any, rest: Any) -> Any:
-    """Return the standard parameters (parameters,) of a candidate x: offset + spread x, or by Steiner's theorem per
-    body."""
+    """Return the standard parameters (parameters,) of a candidate x (variables,) of a search. In the exact form they
+    are offset + spread x; in the penalty form, x has mass, centre of mass and central inertia of each body, which are
+    converted by Steiner's theorem."""
     if exact:
         theta = offset.copy()
         for i in range(len(theta)):
@@ -43,9 +44,9 @@ def full_vector(x: Any, exact: bool, offset: Any, spread: Any, places: Any, rest
 @njit(cache=True)
 def squared_moments_short(xx: float, xy: float, xz: float, yy: float, yz: float, zz: float, size: float,
                           room: float) -> float:
-    """Return the sum of squares of the negative eigenvalues of tr(I)/2 - I, in units of `size`.
+    """Return the sum of squares of the eigenvalues of tr(I)/2 - I below the margin `room`, in units of `size`.
 
-    The eigenvalues of the symmetric 3 x 3 matrix are computed in closed form.
+    The entries of the inertia matrix I are xx .. zz. Its eigenvalues are computed in closed form.
     """
     mean = (xx + yy + zz) / 3.0
     off = xy * xy + xz * xz + yz * yz
@@ -74,7 +75,8 @@ def squared_excess(value: float, low: float, high: float, width: float) -> float
 @njit(cache=True)
 def broken(theta: Any, places: Any, rest: Any, box: Any, rest_box: Any, light: Any, inertia: bool, sizes: Any,
            planes: Any, spheres: Any, whole: Any, room: float) -> Any:
-    """Return the sums of squares of violated bounds and of violated physical conditions."""
+    """Return the sum of squared violations of bounds, and that of physical conditions, by standard parameters theta.
+    The other arguments are arrays of `Conditions`, in the order of `Landscape.arrays`."""
     bounds, physics, mass = 0.0, 0.0, 0.0
     x = np.empty((len(places), 10))
     for b in range(len(places)):

@@ -25,16 +25,15 @@ Loss = Literal["full", "partial", "inertia"]
 LOSSES: dict[Loss, str] = {
     "full": "bounds, physically consistent inertias, centres of mass inside their links, total mass",
     "partial": "bounds alone", "inertia": "bounds and physically consistent inertias"}
-_FIRST_WEIGHT, _WEIGHT_GROWTH = 10.0, 10.0  # of physical conditions, and its growth factor (algorithm 1)
-_FINAL_CONSTRAINT_WEIGHT = 1e8  # of bounds and physical conditions relative to base values, at the end
-# Relative margins of the intervals in a descent.
-_INTERVAL_MARGINS = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6)
+_FIRST_WEIGHT, _WEIGHT_GROWTH = 10.0, 10.0  # weight of physical conditions, and its growth factor (algorithm 1)
+_FINAL_CONSTRAINT_WEIGHT = 1e8  # final weight of bounds and physical conditions relative to base values
+_INTERVAL_MARGINS = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6)  # relative margins of the intervals in a descent
 _INTERVAL_MARGIN = 1e-3  # relative margin of the intervals in the penalty form
 _MAX_INFEASIBLE_RUNS = 3  # runs if the cone programme has shown that no robot satisfies all conditions
 _PHYSICS_WEIGHT = 1e2  # weight of physical conditions relative to bounds if both cannot be satisfied
-MAX_DESCENT_STEPS = 100  # per descent
+MAX_DESCENT_STEPS = 100  # largest number of Levenberg-Marquardt steps in a descent
 _CONVERGED_GAIN = 1e-6  # relative decrease of the loss below which a descent ends
-_DAMPING_RANGE = (1e-12, 1e12)
+_DAMPING_RANGE = (1e-12, 1e12)  # smallest and largest damping of Levenberg-Marquardt steps
 
 
 @dataclass(frozen=True)
@@ -43,12 +42,13 @@ class ExtractionOptions:
 
     Attributes:
         loss: "full" (all of eq. 2.22-2.31), "partial" (bounds alone) or "inertia" (without contours and total mass).
-        form: "exact" searches among vectors with the given base values, "penalty" penalises the distance from them.
+        form: "exact" searches among vectors with the given base values, "penalty" penalises other base values.
         step: "two" measures the distance in base values (eq. 2.28), "one" in the torques of all rows (eq. 2.29).
-        search: see `SEARCHES`.
+        search: name of a global search of `SEARCHES`.
         runs: largest number of runs from random points; the first run that violates no condition is the last.
         iterations: iterations of a run; the weight of the physical conditions grows with each.
         evaluations: evaluations of the loss in each iteration.
+        seed: seed of the random numbers.
         finish: whether to end a run with a descent from its best point.
         nearest: whether to use the nearest consistent base values if no robot has the given ones.
         cones: whether to solve the cone programme too.
@@ -70,27 +70,28 @@ class ExtractionOptions:
         find_search(self.search)
         for name, kind in (("loss", Loss), ("form", Form), ("step", Literal["two", "one"])):
             if getattr(self, name) not in get_args(kind):
-                raise ModelError(f"option '{name}' of extraction is one of {', '.join(get_args(kind))}, not "
+                raise ModelError(f"option '{name}' of extraction must be one of {', '.join(get_args(kind))}, got "
                                  f"'{getattr(self, name)}'")
         for name in ("runs", "iterations", "evaluations"):
             if getattr(self, name) < 1:
-                raise ModelError(f"option '{name}' of extraction is at least 1, got {getattr(self, name)}",
+                raise ModelError(f"option '{name}' of extraction must be at least 1, got {getattr(self, name)}",
                                  code="wrong-option")
         if self.seed < 0:
-            raise ModelError(f"option 'seed' of extraction is at least 0, got {self.seed}")
+            raise ModelError(f"option 'seed' of extraction must be at least 0, got {self.seed}")
 
 
 def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", options: ExtractionOptions | None = None,
             *, progress: Callable[[str], None] = lambda words: None, **changes: Any) -> Extraction:
-    """Find standard parameters with given base values inside bounds, as in `extract(estimate, "tight",
-    search="gradient")`.
+    """Find standard parameters with given base values inside bounds by global search.
+
+    Example: `extract(estimate, "tight", search="gradient")`.
 
     Args:
         given: an estimate, or `BaseValues` of any set of combinations.
         bounds: "loose", "normal" or "tight" from the robot file, the path of a bounds file, or `Bounds`.
-        options: see `ExtractionOptions`.
-        progress: called with a sentence on the progress.
-        changes: single options by name.
+        options: options of the search, by default those of `ExtractionOptions`.
+        progress: function that is called with a sentence on the progress.
+        changes: single options by name, which replace those of `options`.
     """
     chosen = replace(options or ExtractionOptions(), **_checked(changes))
     start = time.perf_counter()
@@ -112,9 +113,7 @@ def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", opt
         and cones is not None and not cones.possible
     few = replace(chosen, runs=min(chosen.runs, _MAX_INFEASIBLE_RUNS)) if hopeless else chosen
     theta, run, runs, tried = _search(values, conditions, few, progress, begin)
-    check = Consistency(values.model.parameters, margin=0.0,
-                        centres=within.contours or within.boxes(consistency.bodies),
-                        positive=False)
+    check = replace(consistency, centres=within.contours or within.boxes(consistency.bodies), positive=False)
     name = f"{within.name}, {chosen.loss}" if within.name else chosen.loss
     return Extraction(name, theta, values, within, chosen.loss, chosen.form, chosen.search, check.violations(theta),
                       outside_bounds(conditions, theta), run, runs, tried, time.perf_counter() - start, cones, moved)
@@ -124,12 +123,13 @@ def _checked(changes: dict[str, Any]) -> dict[str, Any]:
     known = ExtractionOptions.__dataclass_fields__
     unknown = [name for name in changes if name not in known]
     if unknown:
-        raise ModelError(f"extraction has no option '{unknown[0]}'; it has {', '.join(known)}", code="unknown-option")
+        raise ModelError(f"extraction has no option '{unknown[0]}'; its options are {', '.join(known)}",
+                         code="unknown-option")
     return changes
 
 
 def bounds_for(given: BaseValues, bounds: Bounds | str) -> Bounds:
-    """Return bounds that are given as `Bounds`, as the name of a width, or as a bounds file."""
+    """Return bounds that are given as `Bounds`, as "loose", "normal" or "tight", or as the path of a bounds file."""
     if isinstance(bounds, Bounds):
         return bounds
     model = required_robot_model(given.model, "a name or a file of bounds")
@@ -151,19 +151,21 @@ def _one_step(given: BaseValues) -> BaseValues:
 
 
 def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
-    """Return the base values of the nearest physically consistent robot inside the bounds, and that robot
-    (parameters,). That robot is near the boundary of the set, so the search starts from it."""
+    """Return the base values of the nearest physically consistent robot inside the bounds, and the standard parameters
+    (parameters,) of this robot, from which the search starts."""
     answer = cone_answer(given, bounds, margin=INSIDE)
     if answer.theta is None:
-        raise NotPossibleError(f"no physically consistent robot exists within these bounds: {answer.sentence}")
+        raise NotPossibleError(f"no physically consistent robot is within the bounds: {answer.sentence}",
+                               "widen the bounds")
     return replace(given, values=given.matrix @ answer.theta), answer.theta
 
 
 # -- runs --------------------------------------------------------------------------------------------
 def _search(given: BaseValues, conditions: Conditions, options: ExtractionOptions, progress: Callable[[str], None],
             begin: Array | None) -> tuple[Array, int, int, int]:
-    """Return the best standard parameters (parameters,), the number of their run, the number of runs, and of
-    candidates. begin: full vector (parameters,) from which the first descent starts; runs start at random."""
+    """Return the best standard parameters (parameters,), the number of the run that found them, the number of runs, and
+    the number of candidates. begin: standard parameters (parameters,) for a first descent before the runs, which start
+    at random points."""
     space = make_space(given, conditions, options.form)
     matrix, values = _distance_rows(given, options)
     rng = np.random.default_rng(options.seed)
@@ -199,8 +201,8 @@ def _search(given: BaseValues, conditions: Conditions, options: ExtractionOption
 
 
 def _distance_rows(given: BaseValues, options: ExtractionOptions) -> tuple[Array, Array]:
-    """Return rows whose sum of squares is the squared distance from the given base values; no rows in the exact
-    form."""
+    """Return a matrix (k, parameters) and values (k,), for the squared distance |matrix theta - values|^2 of standard
+    parameters theta from the given base values. There are no rows in the exact form."""
     if options.form == "exact":
         return np.zeros((0, given.matrix.shape[1])), np.zeros(0)
     if options.step == "one" and given.stacked is not None:
@@ -211,7 +213,7 @@ def _distance_rows(given: BaseValues, options: ExtractionOptions) -> tuple[Array
 
 
 def _slope(space: SearchSpace, matrix: Array, values: Array) -> Slope:
-    """Return the variables of a local search: the free standard parameters, or all of them in the penalty form."""
+    """Return the variables of a descent: the free standard parameters, or all parameters in the penalty form."""
     if space.exact:
         return Slope(space.spread * np.maximum(space.high - space.low, 1e-9), matrix, values)
     unit = np.ones(matrix.shape[1])
@@ -221,7 +223,8 @@ def _slope(space: SearchSpace, matrix: Array, values: Array) -> Slope:
 
 
 def _after_descent(conditions: Conditions, theta: Array, slope: Slope, exact: bool) -> Array:
-    """Return the full vector after a descent from a run's best point, with growing weights in the penalty form."""
+    """Return the standard parameters (parameters,) after a descent from theta, with growing weights in the penalty
+    form."""
     if exact:
         # A boundary is reached only in the limit; a descent toward a point behind it crosses it in a few steps.
         for share in _INTERVAL_MARGINS:
@@ -237,7 +240,7 @@ def _after_descent(conditions: Conditions, theta: Array, slope: Slope, exact: bo
 
 
 def _score(conditions: Conditions, theta: Array, matrix: Array, values: Array) -> float:
-    """Return the loss: squared distance from base values, violations of bounds, violations of physical conditions."""
+    """Return the final loss of theta: squared distance from base values plus weighted squared violations."""
     broken, _, count = conditions.residuals(theta)
     away = float(np.sum((matrix @ theta - values) ** 2))
     firm = _FINAL_CONSTRAINT_WEIGHT if len(values) else 1.0
@@ -245,9 +248,10 @@ def _score(conditions: Conditions, theta: Array, matrix: Array, values: Array) -
 
 
 def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0) -> ConeAnswer:
-    """Return whether any robot has the base values with masses and centres inside their bounds, and the nearest one.
+    """Return whether a physically consistent robot has the base values with masses and centres of mass inside their
+    bounds, and the nearest robot.
 
-    Bounds of inertias are omitted: upper ones and products about a centre of mass are not convex.
+    Bounds of inertias are omitted, because upper bounds and bounds of products about a centre of mass are not convex.
     """
     start = time.perf_counter()
     parameters = given.model.parameters
@@ -271,7 +275,8 @@ def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0) -> Co
 
 @dataclass(frozen=True, eq=False)
 class Slope:
-    """Variables y of a descent, of size 1: theta = start + spread y. |matrix theta - values|^2 is added to the loss."""
+    """Scaled variables y of a descent, theta = start + spread y with spread (parameters, variables), and the term
+    |matrix theta - values|^2 of its loss, with matrix (k, parameters) and values (k,)."""
 
     spread: Array
     matrix: Array
@@ -280,10 +285,15 @@ class Slope:
 
 def descend(conditions: Conditions, theta: Array, slope: Slope, weights: tuple[float, float],
             goal: Conditions | None = None) -> tuple[Array, float]:
-    """Return a full vector (parameters,) with the smallest sum of squares near the start, and that sum.
+    """Return standard parameters (parameters,) with the smallest weighted sum of squared violations near the start, and
+    that sum, by Levenberg-Marquardt.
 
-    weights: of bounds and of physical conditions. goal: conditions that end the descent, with the result zero, as soon
-    as none of them is violated.
+    Args:
+        conditions: conditions whose violations are minimised.
+        theta: start (parameters,).
+        slope: variables of the descent.
+        weights: weight of the bounds, and weight of the physical conditions.
+        goal: conditions that end the descent, with the sum zero, as soon as theta violates none of them.
     """
     damping = 1e-3
     residual, jacobian = _rows(conditions, theta, slope, weights)

@@ -22,7 +22,7 @@ SEARCHES: dict[Search, str] = {
     "dual-annealing": "generalised simulated annealing with long jumps (Xiang et al. 1997)",
     "differential-evolution": "differential evolution (Storn and Price 1997)",
     "gradient": "multistart Levenberg-Marquardt"}
-MIN_POPULATION = 15  # members of a population
+MIN_POPULATION = 15  # smallest number of members of the population in differential evolution
 COOLING = 8.0  # decades by which the temperature falls
 NARROWING = 4.0  # decades by which steps become shorter
 
@@ -31,7 +31,11 @@ NARROWING = 4.0  # decades by which steps become shorter
 class Landscape:
     """Loss function of a search for one weight of the physical conditions.
 
-    matrix (k, parameters), values (k,): |matrix theta - values|^2 is part of the loss; the exact form has no such rows.
+    Attributes:
+        space: variables of the search.
+        conditions: conditions whose squared violations are part of the loss.
+        matrix, values: coefficients (k, parameters) and values (k,); |matrix theta - values|^2 is part of the loss.
+        weight: weight of the physical conditions.
     """
 
     space: SearchSpace
@@ -42,7 +46,7 @@ class Landscape:
 
     @property
     def arrays(self) -> tuple[object, object, object]:
-        """Return the arguments of the kernels after a candidate and the weight."""
+        """Arguments of the compiled loss functions that follow the candidate and the weight."""
         own = self.conditions
         whose, normals, offsets = own.planes
         round_whose, inverses, centres = own.spheres
@@ -100,8 +104,8 @@ def find_search(name: str) -> Search:
 
 
 def solve(name: Search, landscape: Landscape, start: Array, evaluations: int, rng: np.random.Generator) -> Found:
-    """Return the best candidate (variables,) of one search, and the number of evaluations. "gradient" returns the
-    start, because only the local search follows."""
+    """Return the best candidate (variables,) of a search by its name, and the number of evaluations. The search
+    "gradient" returns the start (variables,), because only a local search follows."""
     if name == "gradient" or not np.any(landscape.space.high > landscape.space.low):
         return start, 0
     return _SOLVERS[name](landscape, start, evaluations, rng)
@@ -110,7 +114,7 @@ def solve(name: Search, landscape: Landscape, start: Array, evaluations: int, rn
 @njit(cache=True)
 def anneal(start: Any, low: Any, high: Any, weight: float, steps: int, rng: Any, space: Any, base: Any,
            conditions: Any) -> Any:
-    """Return the best point (variables,) found, its loss, and the number of evaluated points.
+    """Return the best point (variables,) of simulated annealing, its loss, and the number of evaluated points.
 
     One variable is changed at a time; worse points are accepted with the Metropolis probability at a temperature that
     decreases from the loss of the start.

@@ -7,10 +7,10 @@ import numpy as np
 from dynid.recording import Samples
 from dynid.robot import Robot
 
-SECONDS, RATE = 10.0, 50.0  # s, Hz
+SECONDS, RATE = 10.0, 50.0  # duration of the motion, s, and its sampling rate, Hz
 _PERIOD_RANGE = (3.0, 10.0)  # s, between which each joint's period is drawn
-USED_SHARE_OF_LIMITS = 0.8  # of the limits that is used
-# rad/s and rad/s^2, or m: where a robot's file gives no limits
+USED_SHARE_OF_LIMITS = 0.8  # share of the limits of a robot that the motion uses
+# rad/s and rad/s^2 (scaled for prismatic joints): limits of a robot whose file states none
 _DEFAULT_TOP_SPEED, _DEFAULT_TOP_ACCELERATION = 2.0, 8.0
 
 

@@ -19,18 +19,18 @@ _LARGEST_BOUND = 1e3  # replaces an infinite bound, because a search needs a box
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """Space of a search: theta = offset + spread x with low <= x <= high (exact form), or central variables (penalty
-    form).
+    """Variables x of a search, and the standard parameters theta that they represent.
 
-    In the exact form x are the free standard parameters; every x has the given base values. In the penalty form x are
-    the central variables of bodies and the other parameters.
+    In the exact form, x are free standard parameters with low <= x <= high, and theta = offset + spread x has the given
+    base values for every x. In the penalty form, x are mass, centre of mass and central inertia of each body, and the
+    other parameters.
 
     Attributes:
         exact: whether the space has the exact form.
         offset, spread: offset (parameters,) and matrix (parameters, variables) of the exact form.
         places, rest: indices of the parameters of bodies, and of the others.
         low, high: bounds of x (variables,).
-        corners: bounds of central variables and other parameters.
+        corners: lower and upper bounds of the variables of the penalty form.
         nearest: matrix (variables, parameters) that maps standard parameters to the nearest point with the base values,
             in units of the interval widths.
     """
@@ -55,8 +55,8 @@ class SearchSpace:
         return np.asarray(full_vector(x, *self.arrays))
 
     def random(self, rng: np.random.Generator) -> Array:
-        """Return a uniformly random point (variables,) within the bounds (algorithm 1), with the base values in the
-        exact form."""
+        """Return a uniformly random point (variables,) within the bounds (Simionato, algorithm 1); in the exact form,
+        the nearest point with the given base values."""
         low, high = self.corners
         drawn = low + (high - low) * rng.random(len(low))
         if not self.exact:
@@ -86,8 +86,8 @@ def make_space(given: BaseValues, conditions: Conditions, form: Form) -> SearchS
 def eliminated(given: BaseValues) -> tuple[Array, Array, Ints]:
     """Return offset (parameters,), spread (parameters, free) and the indices of the free standard parameters.
 
-    offset + spread x has the base values for every x. One standard parameter per base value is eliminated, those with
-    the largest coefficients by pivoting.
+    The parameters offset + spread x have the base values for every x. One standard parameter per base value is
+    eliminated; pivoting selects those with the largest coefficients.
     """
     from scipy.linalg import lu_factor, lu_solve, qr
 

@@ -1,18 +1,19 @@
 """Detection of changes of a robot over time, from estimates of each of its logs: steps with their date, and drifts.
 
-The logs of a robot, ordered by date, give y_l = L_l' theta_l with unit covariance, and theta_l = theta + g_l K delta:
-K a part's columns of the base matrix, g_l a step at some log or the time itself. With the fleet prior theta ~ N(mu,
-P), Lambda = sum L_l L_l', V = (P^-1 + Lambda)^-1 and S = sum g_l L_l L_l' K,
+Log l of a robot gives y_l = L_l' theta_l with unit covariance. A change of a part by delta gives theta_l = theta + g_l
+K delta, where K are the part's columns of the base matrix, and g_l is a step at some log, or proportional to time. With
+the fleet prior theta ~ N(mu, P), Lambda = sum L_l L_l', V = (P^-1 + Lambda)^-1 and S = sum g_l L_l L_l' K,
 
     A = K' (sum g_l^2 L_l L_l') K - S' V S,   b = K' sum g_l L_l e_l - S' V sum L_l e_l,   e_l = y_l - L_l' mu,
 
-and b' A^-1 b is chi-squared without a change. The best of all steps and the drift is taken; its probability is
-multiplied by the number of tests.
+and b' A^-1 b is chi-squared without a change. The most significant of all steps and the drift is reported, with its
+p-value multiplied by the number of tests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -27,8 +28,8 @@ from dynid.fleet.robot_fold import RobotFold
 
 RATE = 0.01  # p-value below which a change is reported
 MIN_LOGS_PER_SIDE = 2  # logs on either side of a step
-_RANK_TOLERANCE = 1e-10
-_SECONDS_PER_DAY = 86400.0
+_RANK_TOLERANCE = 1e-10  # share of the largest eigenvalue: smaller directions of a change are not determined
+_SECONDS_PER_DAY = 86400.0  # s
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class PartChange:
         kind: "step" or "drift".
         date: date of the first log after a step, or of the last log of a drift.
         probability: p-value, corrected for all tests.
-        parameters: name, value before and after (or of the first and the last log), difference in standard errors, the
-            largest first.
+        parameters: name, value before and after the change (of the first and the last log for a drift), and difference
+            in standard errors, for each base parameter of the part; the largest difference first.
     """
 
     robot: str
@@ -83,23 +84,28 @@ class Series:
 
 
 def changes(series: Series, parts: Mapping[str, Array], rate: float = RATE) -> tuple[PartChange, ...]:
-    """Return the changes of a robot in order of time. The logs are split at a step, and both parts are searched
-    again."""
-    count = len(series.logs)
-    if count < 2 * MIN_LOGS_PER_SIDE:
+    """Return the changes of a robot in order of time. The logs are split at a step, and both intervals are searched
+    again.
+
+    Args:
+        series: logs of the robot.
+        parts: effect (base, k) of a change of each link or drive on the base parameters, by name.
+        rate: p-value below which a change is significant.
+    """
+    if len(series.logs) < 2 * MIN_LOGS_PER_SIDE:
         return ()
     best = _best(series, parts)
     if best is None or best[1].probability >= rate:
         return ()
-    place, found = best
-    if found.kind == "drift":
-        return (found,)
-    return (*changes(series.part(slice(0, place)), parts, rate), found, *changes(series.part(slice(place, None)), parts,
-                                                                                 rate))
+    place, change = best
+    if change.kind == "drift":
+        return (change,)
+    before, after = (changes(series.part(rows), parts, rate) for rows in (slice(place), slice(place, None)))
+    return (*before, change, *after)
 
 
 def days(dates: Sequence[str]) -> Array:
-    """Return the times of logs (logs,) in days since the first one; their indices if a date is missing."""
+    """Return the times of logs (logs,) in days since the first log; the indices of the logs if a date is missing."""
     try:
         stamps = np.array([datetime.fromisoformat(date).timestamp() for date in dates])
     except ValueError:
@@ -108,7 +114,7 @@ def days(dates: Sequence[str]) -> Array:
 
 
 def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, PartChange] | None:
-    """Return the most significant change of a robot, and the index of the first log after it."""
+    """Return the most significant change of a robot, and the index of the first log after the change."""
     count = len(series.logs)
     information = np.array([one.root @ one.root.T for one in series.logs])
     scores = np.array([one.root @ (one.seen - one.root.T @ series.mean) for one in series.logs])
@@ -140,13 +146,13 @@ def _best(series: Series, parts: Mapping[str, Array]) -> tuple[int, PartChange] 
     rows = [(series.names[k], float(level[k]), float(level[k] + delta[k]), float(delta[k] / std[k]))
             for k in np.flatnonzero(np.any(parts[label] != 0.0, axis=1))]
     date = series.dates[place] or f"log {place + 1}"
-    found = PartChange(series.robot, label, "step" if kind == "step" else "drift", date,
-                   min(float(np.exp(chance)) * tries, 1.0), tuple(sorted(rows, key=lambda row: -abs(row[3]))))
-    return place, found
+    return place, PartChange(series.robot, label, "step" if kind == "step" else "drift", date,
+                             min(float(np.exp(chance)) * tries, 1.0),
+                             tuple(sorted(rows, key=lambda row: -abs(row[3]))))
 
 
 def change_test(changes_of: Array, information: Array, score: Array) -> tuple[float, int, Array, Array]:
-    """Return the chi-squared statistic of a change of some standard parameters, its degrees of freedom, the change (k,)
+    """Return the chi-squared statistic of a change of k standard parameters, its degrees of freedom, the change (k,)
     and its covariance (k, k).
 
     Args:
@@ -170,9 +176,9 @@ def _log_chance(square: float, degrees: int) -> float:
     from scipy.special import gammaln
     from scipy.stats import chi2
 
-    found = float(chi2.logsf(square, degrees))
-    if np.isfinite(found):
-        return found
+    chance = float(chi2.logsf(square, degrees))
+    if np.isfinite(chance):
+        return chance
     return float(-0.5 * square + (0.5 * degrees - 1.0) * np.log(0.5 * square) - gammaln(0.5 * degrees))
 
 
@@ -182,7 +188,7 @@ class LogEstimates:
 
     Attributes:
         robot, entries: name of the robot, and its logs.
-        values, std: base parameters and standard errors (logs, base); nan and infinity if a log does not determine one.
+        values, std: base parameters and standard errors (logs, base); nan and infinity if not determined by a log.
         relative_error: torque error of each log with its own estimate (logs, dof), percent."""
 
     robot: str
@@ -194,28 +200,21 @@ class LogEstimates:
     @staticmethod
     def from_folds(robot: RobotFold, folds: Sequence[LogFold]) -> LogEstimates:
         """Return estimates from each compressed log, with the weights and the noise of the robot."""
-        values, std, errors = [], [], []
-        level = _level(robot, folds)
-        for fold in folds:
+        shape, level = (len(folds), len(robot.regression.base)), _level(robot, folds)
+        values, std = np.full(shape, np.nan), np.full(shape, np.inf)
+        errors = np.full((len(folds), robot.regression.dof), np.nan)
+        for k, fold in enumerate(folds):
             one = RobotFold.from_folds(robot.name, [fold], robot.weights)
-            try:
-                solution = one.solution
-            except NotPossibleError:
-                values.append(np.full(len(one.regression.base), np.nan))
-                std.append(np.full(len(one.regression.base), np.inf))
-                errors.append(np.full(one.regression.dof, np.nan))
-                continue
-            known = solution.identified
-            deviation = np.sqrt(np.maximum(np.diag(one.covariance), 0.0)) * level
-            values.append(np.where(known, solution.beta, np.nan))
-            std.append(np.where(known, deviation, np.inf))
-            errors.append(one.regression.relative_errors(solution.beta))
-        return LogEstimates(robot.name, tuple(fold.entry for fold in folds), np.array(values), np.array(std),
-                            np.array(errors))
+            with suppress(NotPossibleError):  # a log that determines no parameter
+                known = one.solution.identified
+                values[k] = np.where(known, one.solution.beta, np.nan)
+                std[k] = np.where(known, np.sqrt(np.maximum(np.diag(one.covariance), 0.0)) * level, np.inf)
+                errors[k] = one.regression.relative_errors(one.solution.beta)
+        return LogEstimates(robot.name, tuple(fold.entry for fold in folds), values, std, errors)
 
 
 def _level(robot: RobotFold, folds: Sequence[LogFold]) -> float:
-    """Return the noise level of the robot (possibly from its fleet) divided by that of its logs' own residuals."""
+    """Return the noise level of a robot (possibly from its fleet) divided by that of the residuals of its logs."""
     own = [fold.noise for fold in folds]
     if robot.noise is None or any(noise is None for noise in own):
         return 1.0

@@ -17,22 +17,22 @@ from dynid.report.figure import BLUE, GREY, SERIES, VERMILION, Figure, axis, lin
 from dynid.report.section import Page, Section
 from dynid.report.words import count, file_name, typeset
 
-_MAX_BOX_PLOTS = 24  # box plots: of the parameters with the most significant differences
-SIGNIFICANT_STEP = 4.0  # smallest plotted step, in standard errors
-_MAX_ROBOTS_PER_BOX_PLOT = 40  # robots per figure
-MAX_SENTENCES_SHOWN = 30  # sentences
-GOOD, POOR = 10.0, 50.0  # percent: green below, red above (Ardiani, table F.1)
+_MAX_BOX_PLOTS = 24  # number of box plots, of the parameters with the most significant differences
+SIGNIFICANT_STEP = 4.0  # smallest plotted step of a parameter over time, in standard errors
+_MAX_ROBOTS_PER_BOX_PLOT = 40  # robots in one figure
+MAX_SENTENCES_SHOWN = 30  # sentences on differences of robots
+GOOD, POOR = 10.0, 50.0  # prediction errors, percent: green below the first, red above the second (Ardiani, table F.1)
 _COLORS = {"good": "#cdebdf", "poor": "#f6cdb8", "fair": "transparent"}
 ALIKE = 1.0  # percent: smaller differences of commanded positions are ignored
 _DIFFERENCE_WORDS = {
     "robots": "between robots", "motions": "between motions only", "nothing": "no", "unknown": "not known"}
-MAX_LOGS_SHOWN = 1000  # rows of the table; the manifest lists all
-_WIDTH_PX, _HEIGHT_PX, _MARGIN_PX = 260, 70, 4  # px
+MAX_LOGS_SHOWN = 1000  # rows of the table of logs; the manifest lists all logs
+_WIDTH_PX, _HEIGHT_PX, _MARGIN_PX = 260, 70, 4  # size and margin of a small plot, px
 
 
 @dataclass(frozen=True, eq=False)
 class FleetPage:
-    """Data of the page on a fleet: its result, the text of its settings file, and the command that repeats it."""
+    """Data of the page on a fleet: the result, the text of the settings file, and the command that was called."""
 
     result: FleetResult
     settings: str
@@ -45,15 +45,15 @@ class FleetPage:
 
 
 def page_names(result: FleetResult) -> dict[str, str]:
-    """Return the file name of the HTML page of each robot."""
-    found: dict[str, str] = {}
+    """Return the file name of the HTML page of each robot, by name of the robot."""
+    pages: dict[str, str] = {}
     for robot in result.robots:
         plain = re.sub(r"[^A-Za-z0-9_-]+", "-", robot.name).strip("-") or "robot"
         name, more = f"robot-{plain}.html", 2
-        while name in found.values():
+        while name in pages.values():
             name, more = f"robot-{plain}-{more}.html", more + 1
-        found[robot.name] = name
-    return found
+        pages[robot.name] = name
+    return pages
 
 
 def _sentences(result: FleetResult, robot: str) -> list[str]:
@@ -101,7 +101,7 @@ def _signals(data: FleetPage) -> Mapping[str, Any] | None:
 
 
 def _signal_figure(robots: Sequence[str], t: Array, values: Array, joint: str, name: str) -> Figure:
-    """Return one signal (robots, points) of a joint at times t (points,), one line per robot."""
+    """Return the figure of one signal (robots, points) of a joint at times t (points,), s, with one line per robot."""
     traces = [line(numbers(t), numbers(values[k]), text(robot), SERIES[k % len(SERIES)])
               for k, robot in enumerate(robots)]
     layout = {"title": title(joint), "xaxis": axis("time, s"), "yaxis": axis(name)}
@@ -137,7 +137,7 @@ def _box_figures(result: FleetResult) -> list[Figure]:
 
 
 def _robots(data: FleetPage) -> Mapping[str, Any]:
-    """Logs, torque error, weight of the prior and differences of each robot; robots that differ are first."""
+    """Table of the robots: logs, torque error, weight of the prior and differences; robots that differ are first."""
     result, pages, rows = data.result, page_names(data.result), []
     for robot, logs, pooled in zip(result.robots, result.logs, result.pooled, strict=True):
         words = [sentence.removeprefix(f"{robot.name}: ") for sentence in _sentences(result, robot.name)]
@@ -149,14 +149,14 @@ def _robots(data: FleetPage) -> Mapping[str, Any]:
 
 
 def _logs(data: FleetPage) -> Mapping[str, Any]:
-    """Logs that were used, and those that could not be used."""
+    """Tables of the logs that were used, and of the logs that could not be used."""
     folded = data.result.folded
     return {"rows": folded.entries[:MAX_LOGS_SHOWN], "more": max(len(folded.entries) - MAX_LOGS_SHOWN, 0),
             "failures": folded.failures}
 
 
 def _subtitle(data: FleetPage) -> str:
-    """Number of robots, logs and parameters."""
+    """Return the subtitle of the page: number of robots, logs and base parameters."""
     result = data.result
     return (f"{count(len(result.robots), 'robot')}, {count(len(result.folded.entries), 'log')}, "
             f"{len(result.out.pooling.base)} base parameters")
@@ -191,7 +191,7 @@ class RobotPage:
 
 
 def _robot_parameters(data: RobotPage) -> Mapping[str, Any]:
-    """Parameters of one robot next to those of its fleet."""
+    """Table of the parameters of one robot next to those of its fleet."""
     result, k = data.result, data.place
     alone, pooling, pooled = result.robots[k].solution, result.out.pooling, result.pooled[k]
     std = np.sqrt(np.maximum(np.diag(result.robots[k].covariance), 0.0))
@@ -253,7 +253,7 @@ def _mark(at: float, date: str) -> str:
 
 
 def _robot_subtitle(data: RobotPage) -> str:
-    """Number of logs, and the dates of the first and last."""
+    """Return the subtitle of the page: number of logs, and dates of the first and the last log."""
     dated = [date for date in data.dates if date]
     return count(len(data.dates), "log") + (f", {dated[0]} to {dated[-1]}" if dated else "")
 

@@ -27,21 +27,22 @@ from dynid.regression import BaseParameters
 _MIN_ROBOTS_OWN_SPREAD = 8
 _FIXED_POINT_STEPS, _SEARCH_STEPS = 25, 60  # steps of the fixed-point iteration, and of the search that follows
 _START_LOG_SPREAD = -2.0  # initial logarithm of the spread, where the likelihood is steep
-MIN_LOG_SPREAD = -6.0  # the same if a similar fleet has a spread of zero
+MIN_LOG_SPREAD = -6.0  # initial logarithm of the spread if a similar fleet has a spread of zero
 # logarithms of the spread, in units of a parameter's size, that are tried
 _MIN_LOG_SPREAD, _MAX_LOG_SPREAD = -14.0, 6.0
 
 
 @dataclass(frozen=True, eq=False)
 class RobotInformation:
-    """Information matrix of one robot's data as root root' with root (base, k), and root' theta_hat (k,)."""
+    """Information of one robot's data on the base parameters: square root `root` (base, k) of the information matrix
+    root root', and `seen` = root' theta_hat (k,), with the estimate theta_hat; its covariance is the identity."""
 
     root: Array
     seen: Array
 
     @staticmethod
     def from_fold(robot: RobotFold, inflation: float = 1.0) -> RobotInformation:
-        """Return the information of a robot; inflation: factor on the stated standard errors, from the scatter between
+        """Return the information of a robot's data; inflation: factor on its standard errors, from the scatter between
         its logs."""
         root, seen = robot.information()
         return RobotInformation(root / inflation, seen / inflation)
@@ -54,7 +55,7 @@ class PooledRobot:
     Attributes:
         name: name of the robot.
         values, covariance: base parameters (base,) and their covariance (base, base).
-        lean: weight of the fleet in each value (base,): 0 for a well-determined robot, 1 for one without data."""
+        lean: weight of the fleet in each value (base,): 0 for a well-determined robot, 1 for a robot without data."""
 
     name: str
     values: Array
@@ -73,8 +74,8 @@ class Pooling:
     Attributes:
         base: the base parameters.
         mean, covariance: mean (base,) and its covariance (base, base).
-        spread: standard deviation between robots (base,), zero if they do not differ significantly.
-        size: scale of the spreads (base,).
+        spread: standard deviation between robots (base,), zero if robots do not differ significantly.
+        size: size of each parameter (base,), by which spreads are scaled.
         evidence: log restricted likelihood."""
 
     base: BaseParameters
@@ -106,7 +107,8 @@ class Pooling:
 def parameter_groups(base: BaseParameters, robots: int) -> Ints:
     """Return the group index of each parameter (base,); parameters of a group have the same relative spread.
 
-    In a large fleet every parameter has a group of its own; in a small one, parameters with the same symbol share one.
+    In a large fleet every parameter has a group of its own; in a small fleet, parameters with the same symbol share a
+    group.
     """
     if robots >= _MIN_ROBOTS_OWN_SPREAD:
         return np.arange(len(base))
@@ -123,15 +125,13 @@ def pool(robots: Sequence[RobotFold]) -> Pooling:
                       parameter_groups(base, len(robots)))
 
 
-def pool_known(
-    base: BaseParameters, data: Sequence[RobotInformation], groups: Ints, near: Pooling | None = None
-) -> Pooling:
-    """Return mean and spread of a fleet from the information of each robot's data. near: a similar fleet, used as the
-    start."""
+def pool_known(base: BaseParameters, data: Sequence[RobotInformation], groups: Ints,
+               near: Pooling | None = None) -> Pooling:
+    """Return mean and spread of a fleet from the information of each robot's data. groups: group of each parameter
+    (base,), see `parameter_groups`. near: a similar fleet, as the start of the search."""
     from scipy.optimize import minimize
 
-    together = _together(data)
-    size = _sizes(base, together, groups)
+    size = _sizes(base, _common_mean(data))
     count = int(groups.max()) + 1
     member = np.zeros((count, len(base)))
     member[groups, np.arange(len(base))] = 1.0
@@ -147,20 +147,18 @@ def pool_known(
     else:
         of_group = [int(np.argmax(groups == g)) for g in range(count)]
         start = np.log(np.maximum(near.spread / size, np.exp(MIN_LOG_SPREAD))[of_group])
-    found = minimize(value, start, jac=True, method="L-BFGS-B", bounds=[(_MIN_LOG_SPREAD, _MAX_LOG_SPREAD)] * count,
-                     options={"maxiter": _SEARCH_STEPS})
-    logs = found.x
-    spread = np.exp(logs)[groups] * size
-    # At the lower end nothing is left of a spread: robots are equal there.
-    spread = np.where(logs[groups] < _MIN_LOG_SPREAD + 4.0, 0.0, spread)
+    logs = minimize(value, start, jac=True, method="L-BFGS-B", bounds=[(_MIN_LOG_SPREAD, _MAX_LOG_SPREAD)] * count,
+                    options={"maxiter": _SEARCH_STEPS}).x
+    # Near the lower end of the search, robots are equal: the spread is zero.
+    spread = np.where(logs[groups] < _MIN_LOG_SPREAD + 4.0, 0.0, np.exp(logs)[groups] * size)
     evidence, _, mean, covariance = _evidence(data, spread ** 2)
     return Pooling(base, mean, covariance, spread, size, evidence)
 
 
 def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, size: Array, member: Array) -> Array:
     """Return logarithms of the spreads closer to the maximum of the evidence, by a fixed-point iteration. At the
-    maximum the squared differences between robots equal their expectation, so each variance is multiplied by the root
-    of their ratio. The iteration never decreases the likelihood (Zhou, Hu, Zhou and Lange 2019)."""
+    maximum, the squared differences between robots equal their expectation. Each variance is therefore multiplied by
+    the root of the ratio of the two. The iteration never decreases the likelihood (Zhou, Hu, Zhou and Lange 2019)."""
     for _ in range(_FIXED_POINT_STEPS):
         _, (wide, expected), *_ = _evidence(data, np.exp(2.0 * logs)[groups] * size ** 2)
         ratio = (member @ (wide * size ** 2)) / np.maximum(member @ (expected * size ** 2), 1e-300)
@@ -168,11 +166,10 @@ def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, s
     return logs
 
 
-def _together(data: Sequence[RobotInformation]) -> tuple[Array, Array]:
-    """Return the mean (base,) of robots that are assumed equal, and its information (base, base)."""
-    information = np.sum([one.root @ one.root.T for one in data], axis=0)
-    score = np.sum([one.root @ one.seen for one in data], axis=0)
-    return _solved(information, score), information
+def _common_mean(data: Sequence[RobotInformation]) -> Array:
+    """Return the mean (base,) of robots that are assumed equal."""
+    return _solved(np.sum([one.root @ one.root.T for one in data], axis=0),
+                   np.sum([one.root @ one.seen for one in data], axis=0))
 
 
 def _solved(matrix: Array, right: Array) -> Array:
@@ -186,18 +183,16 @@ def _solved(matrix: Array, right: Array) -> Array:
     return np.asarray(((inner @ turned).T / scale).T)
 
 
-def _sizes(base: BaseParameters, together: tuple[Array, Array], groups: Ints) -> Array:
-    """Return positive scales (base,) of the spreads: the value, and at least a tenth of those with the same symbol and
-    unit."""
-    mean = np.abs(together[0])
-    items = [base.parameters.items[c] for c in base.independent]
-    kinds = [(item.symbol, item.unit) for item in items]
-    found = np.zeros(len(mean))
+def _sizes(base: BaseParameters, mean: Array) -> Array:
+    """Return positive sizes (base,) of parameters with means (base,): the absolute mean, and at least a tenth of
+    the root mean square of all parameters with the same symbol and unit."""
+    kinds = [(base.parameters.items[c].symbol, base.parameters.items[c].unit) for c in base.independent]
+    sizes = np.zeros(len(mean))
     for kind in set(kinds):
         same = np.array([one == kind for one in kinds])
         usual = float(np.sqrt(np.mean(mean[same] ** 2)))
-        found[same] = np.maximum(mean[same], 0.1 * usual if usual > 0 else 1.0)
-    return np.maximum(found, 1e-12 * found.max())
+        sizes[same] = np.maximum(np.abs(mean[same]), 0.1 * usual if usual > 0 else 1.0)
+    return np.maximum(sizes, 1e-12 * sizes.max())
 
 
 def _lower_factor(root: Array, variances: Array) -> Array:
@@ -205,15 +200,14 @@ def _lower_factor(root: Array, variances: Array) -> Array:
     try:
         return np.asarray(np.linalg.cholesky(np.eye(root.shape[1]) + (root.T * variances) @ root), dtype=float)
     except np.linalg.LinAlgError:
-        # Rounding hides the I beside large information: a QR decomposition of both parts keeps it.
+        # In the sum, the identity is lost to rounding if the information is large; a QR decomposition preserves it.
         upper = np.linalg.qr(np.vstack([np.eye(root.shape[1]), np.sqrt(variances)[:, None] * root]), mode="r")
         return np.asarray((upper * np.sign(np.diag(upper))[:, None]).T, dtype=float)
 
 
 def _evidence(data: Sequence[RobotInformation], variances: Array) -> tuple[float, Array, Array, Array]:
     """Return the log restricted likelihood, its derivative by the variances, the mean (base,) and its covariance. The
-    derivative is given in two parts (2, base), the squares and their expectation; half of their difference is the
-    derivative."""
+    derivative is half the difference of two parts (2, base): squared differences, and their expectation."""
     information, score, parts = np.zeros((len(variances),) * 2), np.zeros(len(variances)), []
     total = 0.0
     for one in data:

@@ -1,5 +1,5 @@
-"""Torque errors of each robot's model on logs of other robots (Ardiani, table F.1), and signals of robots that got the
-same commands (fig. F.2, F.3)."""
+"""Torque errors of each robot's model on logs of other robots (Ardiani, table F.1), and signals of robots that received
+the same commands (fig. F.2, F.3)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CrossPrediction:
     Attributes:
         robots, joints: names of robots and joints.
         errors: torque error 100 |tau - tau_hat| / |tau| of each model on each log (robots, logs, dof), percent; on a
-            robot's own logs the model without that log is used.
+            robot's own log, the model is identified without that log.
         owner: index of the robot of each log (logs,).
     """
 
@@ -46,15 +46,11 @@ class CrossPrediction:
     owner: tuple[int, ...]
 
     def between(self) -> Array:
-        """Return root mean square torque errors (robots, robots, dof) of the model of robot i on all logs of robot j.
-        """
-        found = np.full((len(self.robots), len(self.robots), len(self.joints)), np.nan)
-        owner = np.array(self.owner)
-        for j in range(len(self.robots)):
-            own = owner == j
-            if own.any():
-                found[:, j] = np.sqrt(np.nanmean(self.errors[:, own] ** 2, axis=1))
-        return found
+        """Return RMS torque errors (robots, robots, dof), percent, of the model of robot i on all logs of robot j."""
+        errors = np.full((len(self.robots), len(self.robots), len(self.joints)), np.nan)
+        for j in set(self.owner):
+            errors[:, j] = np.sqrt(np.nanmean(self.errors[:, np.array(self.owner) == j] ** 2, axis=1))
+        return errors
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ class OutlyingRobot:
     """A robot whose model predicts the other robots badly, and which the other models predict badly.
 
     Attributes:
-        robot: its name.
+        robot: name of the robot.
         error: smallest prediction error between this and another robot, percent of the torque, over all joints.
         usual: largest prediction error between two of the other robots, percent.
     """
@@ -73,14 +69,15 @@ class OutlyingRobot:
 
     @property
     def sentence(self) -> str:
-        """Sentence that states how much worse this robot and the others predict each other."""
+        """Sentence with the prediction errors between this robot and the other robots, and among the other robots."""
         return (f"{self.robot}: models of the other robots predict its torques with an error of at least "
                 f"{self.error:.0f} %, and each other's with at most {self.usual:.0f} %: it may have a different "
                 "geometry, tool or mounting, or its log has other units")
 
 
 def outlying_robots(table: CrossPrediction) -> tuple[OutlyingRobot, ...]:
-    """Return the robots whose prediction errors with all others exceed those among the others; needs three robots."""
+    """Return the robots whose prediction errors with all other robots exceed those among the other robots; at least
+    three robots are needed."""
     pairs = np.sqrt(np.nanmean(table.between() ** 2, axis=2))
     count, found = len(table.robots), list[OutlyingRobot]()
     for k in range(count if count >= 3 else 0):
@@ -93,7 +90,7 @@ def outlying_robots(table: CrossPrediction) -> tuple[OutlyingRobot, ...]:
 
 
 def cross_prediction(robots: Sequence[RobotFold], folds: Sequence[Sequence[LogFold]]) -> CrossPrediction:
-    """Return the cross-prediction table of a fleet, from its compressed logs alone."""
+    """Return the torque errors of each robot's model on the logs of all robots, from compressed logs `folds` alone."""
     owner = tuple(j for j, own in enumerate(folds) for _ in own)
     logs = [fold for own in folds for fold in own]
     dof = robots[0].regression.dof
@@ -108,16 +105,17 @@ def cross_prediction(robots: Sequence[RobotFold], folds: Sequence[Sequence[LogFo
 
 
 def _without_each(robot: RobotFold) -> list[Array | None]:
-    """Return estimates of a robot (base,) without each of its logs in turn; with the log if there is no other."""
+    """Return estimates (base,) of a robot without each of its logs in turn; from the only log if there is no other. An
+    estimate is None if the other logs do not determine it."""
     if len(robot.regression.blocks) < 2:
         return [robot.solution.beta]
-    found: list[Array | None] = []
+    estimates: list[Array | None] = []
     for rest in robot.regression.without_each():
         try:
-            found.append(solve(rest, rest.stack(robot.weights)).beta)
+            estimates.append(solve(rest, rest.stack(robot.weights)).beta)
         except NotPossibleError:
-            found.append(None)
-    return found
+            estimates.append(None)
+    return estimates
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,11 +124,11 @@ class Commanded:
 
     Attributes:
         motion, robots: names of the motion and of the robots.
-        t: (points,), s from the start of each log.
-        position: (robots, points, dof), commanded.
-        torque: (robots, points, dof), measured.
-        position_difference, torque_difference: (dof,), largest RMS difference from the first robot, percent of its
-            standard deviation.
+        t: time (points,), s from the start of each log.
+        position: commanded positions (robots, points, dof), rad or m.
+        torque: measured torques (robots, points, dof), N m or N.
+        position_difference, torque_difference: largest RMS difference (dof,) from the first robot, percent of the
+            standard deviation of the first robot's signal.
     """
 
     motion: str
@@ -150,8 +148,8 @@ class Commanded:
 
 
 def commanded(entries: Sequence[ManifestEntry], mapping: LogMapping, robot: Robot) -> Commanded | None:
-    """Return the signals of the first motion that several robots were commanded to make; None if no logs with commands
-    exist."""
+    """Return the signals of the first motion that several robots were commanded to make; None if there is none, or its
+    logs contain no commanded positions."""
     by_motion: dict[str, dict[str, ManifestEntry]] = {}
     for entry in entries:
         if entry.motion:
@@ -159,10 +157,10 @@ def commanded(entries: Sequence[ManifestEntry], mapping: LogMapping, robot: Robo
     for motion, logs in by_motion.items():
         if len(logs) < 2:
             continue
-        found = [(name, one) for name, one in ((name, _read(entry, mapping, robot))
-                                               for name, entry in list(logs.items())[:_MAX_ROBOTS]) if one is not None]
-        if len(found) >= 2:
-            return _side_by_side(motion, found)
+        recordings = [(name, log) for name, entry in list(logs.items())[:_MAX_ROBOTS]
+                      if (log := _read(entry, mapping, robot)) is not None]
+        if len(recordings) >= 2:
+            return _side_by_side(motion, recordings)
     return None
 
 
@@ -184,8 +182,8 @@ def _side_by_side(motion: str, logs: Sequence[tuple[str, Recording]]) -> Command
 
 
 def _difference(signals: Array) -> Array:
-    """Return the largest difference (dof,) of signals (robots, points, dof) from the first robot's, percent of its
-    standard deviation."""
+    """Return the largest RMS difference (dof,) of signals (robots, points, dof) from the signal of the first robot,
+    percent of its standard deviation."""
     own = signals[0].std(axis=0)
     difference = np.sqrt(np.mean((signals[1:] - signals[0]) ** 2, axis=1)).max(axis=0)
     return 100.0 * difference / np.where(own > 0, own, 1.0)

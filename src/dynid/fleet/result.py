@@ -10,7 +10,7 @@ import numpy as np
 from dynid.datasets.log_fold import ManifestEntry
 from dynid.datasets.log_folds import FoldedLogs
 from dynid.fleet.change_detection import LogEstimates, PartChange
-from dynid.fleet.outliers import StandingOut
+from dynid.fleet.outliers import Difference, StandingOut
 from dynid.fleet.pooling import PooledRobot
 from dynid.fleet.prediction_errors import Commanded, CrossPrediction, OutlyingRobot, outlying_robots
 from dynid.fleet.robot_fold import RobotFold
@@ -26,8 +26,8 @@ from dynid.runs.settings import RunSettings
 
 @dataclass(frozen=True)
 class OddLog:
-    """A log that differs from the other logs of its robot. ratio: error of the log with the model from the other logs,
-    divided by its error with the model from this log."""
+    """A log that differs from the other logs of its robot; ratio: torque residual of the log with the model from the
+    other logs, divided by that with its own model."""
 
     robot: str
     source: str
@@ -58,6 +58,7 @@ _OUTLYING = record("OutlyingRobot", robot=str, error=float, usual=float)
 _CROSS_PREDICTION = record("CrossPrediction", robots=list[str], joints=list[str], errors=list[list[list[float | None]]])
 _SHARED_PARAMETER = record("SharedParameter", value=float | None, std=float | None)
 _FAILED_LOG = record("FailedLog", source=str, robot=str, reason=str, code=str | None)
+_SCATTER_KEYS = ("within", "between", "p_within", "p_between", "p_robots", "p_motions")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +67,18 @@ class FleetResult:
 
     Attributes:
         settings, robot, model: settings, robot type and model of the fleet.
-        folded: logs that were used and excluded.
+        folded: compressed logs that were used, and logs that were excluded.
         robots: compressed logs of each robot, with the noise level of the fleet.
         logs: estimates of each robot's logs.
-        scatter, out: scatter of the parameters, and parts of robots that differ.
+        scatter, out: scatter of the parameters, and parts of robots that differ from the fleet.
         pooled: estimate of each robot with the fleet as prior.
         shared: joint estimate of common and individual parameters; None if the logs do not allow it, see notes.
         cross: cross-prediction table of the robots.
-        odd_logs: logs that differ from the others of their robot.
+        odd_logs: logs that differ from the other logs of their robot.
         changes: changes of robots over time.
+        notes: remarks on the comparison, as sentences.
         commanded: signals of a motion that several robots made.
+        seconds: computing time, s.
         run: settings of a run on the fleet's logs, with the chosen friction and cut-off.
     """
 
@@ -106,16 +109,14 @@ class FleetResult:
     def sentences(self) -> tuple[str, ...]:
         """Sentences with the main results, the most certain first."""
         return (*(one.sentence for one in self.odd_logs), *(one.sentence for one in self.outlying),
-                *(one.sentence for one in self.out.differences),
-                *(one.sentence for one in self.changes))
+                *(one.sentence for one in self.out.differences), *(one.sentence for one in self.changes))
 
     @output_fields(robot=str, robots=map_of(_FLEET_ROBOT), parameters=map_of(_PARAMETER),
                    robots_by_motions=TwoWay | None, preparation=dict[str, Any], stand_out=array_of(_STANDING_OUT),
                    changes=array_of(_FLEET_CHANGE), odd_logs=array_of(_ODD_LOG), outlying=array_of(_OUTLYING),
                    cross_prediction=_CROSS_PREDICTION, commanded=Commanded | None,
-                   shared=map_of(_SHARED_PARAMETER) | None,
-                   logs=list[ManifestEntry], failures=array_of(_FAILED_LOG), copies=dict[str, str], read=int,
-                   notes=list[str], sentences=list[str], elapsed_s=float)
+                   shared=map_of(_SHARED_PARAMETER) | None, logs=list[ManifestEntry], failures=array_of(_FAILED_LOG),
+                   copies=dict[str, str], read=int, notes=list[str], sentences=list[str], elapsed_s=float)
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `dynid fleet --json`; numbers that are not finite are None."""
         base = self.out.pooling.base
@@ -123,36 +124,26 @@ class FleetResult:
             "robot": self.robot.name, "robots": {robot.name: self._robot(k) for k, robot in enumerate(self.robots)},
             "parameters": {name: {
                 "mean": finite(self.out.pooling.mean[k]), "spread_between": finite(self.out.pooling.spread[k]),
-                "within": finite(self.scatter.within[k]), "between": finite(self.scatter.between[k]),
-                "p_within": finite(self.scatter.p_within[k]), "p_between": finite(self.scatter.p_between[k]),
-                "p_robots": finite(self.scatter.p_robots[k]), "p_motions": finite(self.scatter.p_motions[k]),
+                **{key: finite(getattr(self.scatter, key)[k]) for key in _SCATTER_KEYS},
                 "differs": self.scatter.differs[k], "unit": base.units[k], "expression": base.expressions[k]}
                 for k, name in enumerate(base.names)},
             "robots_by_motions": None if self.scatter.crossed is None else self.scatter.crossed.to_dict(base.names),
             "preparation": self.folded.preparation.as_table(),
-            "stand_out": [{"robot": one.robot, "part": one.part, "probability": one.probability,
-                           "sentence": one.sentence, "parameters": [
-                               {"name": name, "value": value, "fleet": mean, "standard_errors": sigmas}
-                               for name, value, mean, sigmas in one.parameters]} for one in self.out.differences],
-            "changes": [{"robot": one.robot, "part": one.part, "kind": one.kind, "date": one.date,
-                         "probability": one.probability, "sentence": one.sentence, "parameters": [
-                             {"name": name, "before": before, "after": after, "standard_errors": sigmas}
-                             for name, before, after, sigmas in one.parameters]} for one in self.changes],
-            "odd_logs": [{"robot": one.robot, "source": one.source, "ratio": one.ratio} for one in self.odd_logs],
-            "outlying": [{"robot": one.robot, "error": one.error, "usual": one.usual} for one in self.outlying],
+            "stand_out": [_part(one, "value", "fleet") for one in self.out.differences],
+            "changes": [_part(one, "before", "after") for one in self.changes],
+            "odd_logs": [dict(vars(one)) for one in self.odd_logs],
+            "outlying": [dict(vars(one)) for one in self.outlying],
             "cross_prediction": {"robots": list(self.cross.robots), "joints": list(self.cross.joints),
                                  "errors": plain(self.cross.between())},
             "commanded": None if self.commanded is None else self.commanded.to_dict(),
             "shared": None if self.shared is None else {
-                name: {"value": finite(self.shared.values[0, k]),
-                       "std": finite(self.shared.std[0, k])}
+                name: {"value": finite(self.shared.values[0, k]), "std": finite(self.shared.std[0, k])}
                 for k, name in enumerate(base.names) if self.shared.shared[k]},
             "logs": [entry.to_dict() for entry in self.folded.entries],
             "failures": [{"source": one.source, "robot": one.robot, "reason": one.reason, "code": one.code}
                          for one in self.folded.failures],
             "copies": dict(self.folded.copies), "read": self.folded.read, "notes": list(self.notes),
-            "sentences": list(self.sentences), "elapsed_s": self.seconds,
-        }
+            "sentences": list(self.sentences), "elapsed_s": self.seconds}
 
     def _robot(self, k: int) -> dict[str, Any]:
         robot, pooled, names = self.robots[k], self.pooled[k], self.out.pooling.base.names
@@ -168,3 +159,10 @@ class FleetResult:
                     for i, name in enumerate(names)},
                 "gains": None if self.shared is None or self.settings.gains is None
                 else [finite(x) for x in self.shared.gains[k]]}
+
+
+def _part(one: Difference | PartChange, first: str, second: str) -> dict[str, Any]:
+    """Return a part that differs or changed as plain data; first, second: keys of its two values of a parameter."""
+    keys = ("name", first, second, "standard_errors")
+    return {**vars(one), "sentence": one.sentence,
+            "parameters": [dict(zip(keys, row, strict=True)) for row in one.parameters]}

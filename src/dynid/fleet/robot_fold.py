@@ -1,9 +1,10 @@
 """Sum of the compressed logs of one robot: weighted equations, and noise that is regularised toward that of the fleet.
 
-Parameters fitted to a short log absorb much of its noise, so its noise level and autocorrelation are poorly determined;
-robots of one type with the same preparation have similar noise. With n independent residual rows (rows over the
-correlation time, minus the joint's parameters) a robot's own level has weight n, that of the fleet _FLEET_LEVEL_ROWS.
-The autocorrelation needs more rows: its matrix has weight n, and _FLAT_SPECTRUM_ROWS for white noise of the same level.
+Parameters fitted to a short log absorb much of its noise, so its noise level and autocorrelation are poorly determined.
+Robots of one type with the same preparation have similar noise. Let n be the number of independent residual rows (rows
+over the correlation time, minus the joint's parameters). The noise level of a robot's own data has weight n, that of
+the fleet _FLEET_LEVEL_ROWS. The autocorrelation needs more rows: its matrix has weight n, and white noise of the same
+level has weight _FLAT_SPECTRUM_ROWS.
 """
 
 from __future__ import annotations
@@ -26,18 +27,16 @@ from dynid.workers import tree_sum
 
 _FLEET_LEVEL_ROWS = 30.0  # weight of the fleet's noise level, in independent rows
 _FLAT_SPECTRUM_ROWS = 300.0  # weight of a white spectrum, in independent rows
-MIN_SINGULAR_RATIO = 1e-8  # of the largest singular value: smaller directions are not determined by the data
-_MIN_VARIANCE = 1e-10  # smallest variance of a direction, relative
+MIN_SINGULAR_RATIO = 1e-8  # share of the largest singular value: smaller directions are not determined by the data
+_MIN_VARIANCE = 1e-10  # smallest variance of a direction, as a share of the largest
 
 
 def level_noise(robots: Sequence[RobotFold]) -> tuple[RobotFold, ...]:
-    """Return the robots with the noise of their joints and weights, from their own residuals and the fleet."""
+    """Return the robots with noise levels and weights of their joints, from their own and the fleet's residuals."""
     variance, level, rows, width = (np.array(x) for x in zip(*(_levels(robot) for robot in robots), strict=True))
     spare = _spare(rows, variance, level, width)
     common = [np.array([_median(x[:, j], spare[:, j]) for j in range(x.shape[1])]) for x in (variance, level)]
-    # With the correlation time of the fleet, because a short log underestimates it.
-    time = common[1] / np.where(common[0] > 0, common[0], 1.0)
-    spare = np.maximum(rows / np.maximum(time, 1.0) - width, 0.0)
+    spare = _spare(rows, common[0], common[1], width)  # with the fleet's correlation time: short logs underestimate it
     own = [(spare * x + _FLEET_LEVEL_ROWS * mean) / (spare + _FLEET_LEVEL_ROWS)
            for x, mean in zip((variance, level), common, strict=True)]
     return tuple(_with_noise(robot, *found) for robot, *found in zip(robots, *own, level, spare, strict=True))
@@ -46,7 +45,7 @@ def level_noise(robots: Sequence[RobotFold]) -> tuple[RobotFold, ...]:
 def _levels(robot: RobotFold) -> tuple[Array, Array, Array, Array]:
     """Return for each joint (dof,): noise variance of a row, this variance times the correlation length in rows, the
     number of rows, and the number of parameters that the rows determine."""
-    found = []
+    levels = []
     for j, factor in enumerate(robot.regression.factors):
         columns = factor.r[:, :-1]
         size = np.linalg.norm(columns, axis=0)
@@ -59,13 +58,13 @@ def _levels(robot: RobotFold) -> tuple[Array, Array, Array, Array]:
         if robot.noise is not None and rank:
             half = (right[kept] / np.where(size > 0, size, 1.0)) / singular[kept, None]
             level = float(np.trace(half @ robot.noise[j] @ half.T)) / rank
-        found.append((variance, level, factor.rows, rank))
-    variance, level, rows, rank = np.array(found).T
-    return variance, level, rows, rank
+        levels.append((variance, level, factor.rows, rank))
+    variances, noise_levels, rows, ranks = np.array(levels).T
+    return variances, noise_levels, rows, ranks
 
 
 def _spare(rows: Array, variance: Array, level: Array, width: Array) -> Array:
-    """Return the number of independent rows minus parameters (robots, dof), which determine the noise."""
+    """Return the number of independent rows minus that of parameters (robots, dof), which determine the noise."""
     time = np.maximum(level / np.where(variance > 0, variance, 1.0), 1.0)
     return np.maximum(rows / time - width, 0.0)
 
@@ -80,8 +79,8 @@ def _median(values: Array, weights: Array) -> float:
 
 
 def _with_noise(robot: RobotFold, variance: Array, level: Array, measured: Array, spare: Array) -> RobotFold:
-    """Return the robot with given variances (dof,) of its rows and a given noise level (dof,). measured (dof,): the
-    noise level of its own data; spare (dof,): independent rows from which `measured` was estimated."""
+    """Return the robot with given variances (dof,) of its rows and given noise levels (dof,). measured: noise levels
+    (dof,) of its own data. spare: independent rows (dof,) from which `measured` was estimated."""
     deviation = np.sqrt(np.maximum(variance, 1e-18 * variance.max(initial=0.0)))
     weights = 1.0 / deviation if np.all(deviation > 0) else robot.weights
     noise = []
@@ -94,14 +93,15 @@ def _with_noise(robot: RobotFold, variance: Array, level: Array, measured: Array
 
 
 def log_noise(equations: Equations, regression: Regression) -> tuple[Array, ...] | None:
-    """Return X_j' C_j X_j (k, k) of each joint's own columns; None for a log without excitation."""
+    """Return X_j' C_j X_j (k, k) of each joint j, with its columns X_j and the covariance C_j of its autocorrelated
+    residuals; None for a log without excitation."""
     weights = joint_weights(regression)
     try:
         solution = solve(regression, regression.stack(weights))
     except NotPossibleError:
         return None
     found = correlation(equations, solution.beta, inverse=solution.inverse, weights=weights, threads=1)
-    # Only parts of very long logs are used.
+    # The autocorrelation is estimated from a part of a very long log, so the result is scaled to all rows.
     return tuple(noise * (factor.rows / max(float(rows), 1.0))
                  for noise, factor, rows in zip(found.noise, regression.factors, found.rows, strict=True))
 
@@ -139,7 +139,7 @@ class RobotFold:
 
     @property
     def summed(self) -> RobotFold:
-        """Return the sum of all logs of the robot, which is as small as one log."""
+        """Sum of all logs of the robot, which is as small as one log."""
         return replace(self, regression=self.regression.joined(1))
 
     @cached_property
@@ -155,8 +155,7 @@ class RobotFold:
     @cached_property
     def score_covariance(self) -> Array:
         """Covariance (base, base) of the score sum_j w_j^2 X_j' e_j; for white noise if `noise` was not computed."""
-        size = len(self.regression.base)
-        found = np.zeros((size, size))
+        covariance = np.zeros((len(self.regression.base),) * 2)
         for j, factor in enumerate(self.regression.factors):
             own = np.ix_(factor.columns, factor.columns)
             if self.noise is None:
@@ -164,12 +163,12 @@ class RobotFold:
                 noise = variance * factor.r[:, :-1].T @ factor.r[:, :-1]
             else:
                 noise = self.noise[j]
-            found[own] += self.weights[j] ** 4 * noise
-        return found
+            covariance[own] += self.weights[j] ** 4 * noise
+        return covariance
 
     @cached_property
     def covariance(self) -> Array:
-        """Covariance (base, base) of `solution` under its noise; zeros for parameters that are not excited."""
+        """Covariance (base, base) of the least-squares solution; zero for parameters that are not excited."""
         inverse = self.solution.inverse
         return np.asarray(inverse @ self.score_covariance @ inverse)
 
@@ -177,8 +176,8 @@ class RobotFold:
         """Return a square root (base, k) of the information matrix, and root' theta_hat (k,), whose covariance is the
         identity.
 
-        root root' = C^-1 in the directions that the data excite. With columns scaled to unit length, the singular
-        values of the equations give these directions; C = H^-1 M H^-1 there.
+        The information is root root' = C^-1 in the directions that the data excite, with C = H^-1 M H^-1. These
+        directions are determined by the singular values of the equations with columns scaled to unit length.
         """
         r = self.stacked.r
         size = np.linalg.norm(r, axis=0)

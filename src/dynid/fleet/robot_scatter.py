@@ -19,6 +19,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.fleet.change_detection import LogEstimates
 from dynid.fleet.robot_fold import RobotFold
 from dynid.output_fields import output_fields
+from dynid.plain import plain
 
 RATE = 0.05  # false discovery rate of parameters that are reported as different
 Differs = Literal["robots", "motions", "nothing", "unknown"]
@@ -34,10 +35,10 @@ class Scatter:
     Attributes:
         within_ratio: mean square of (log - robot's mean) relative to the stated variances, about one for noise alone.
         within, between: standard deviations in excess of noise, between motions of one robot and between robots.
-        p_within, p_between: p-values of this scatter.
-        crossed: the test of robots by motions, None if robots did not make the same motions.
-        differs: "robots", "motions" if only those differ, "nothing", or "unknown" if too few logs determine the
-            parameter; by the crossed test if there is one.
+        p_within, p_between: p-values of the scatter between motions of one robot, and of that between robots.
+        crossed: two-way analysis of variance, robots by motions; None if robots did not make the same motions.
+        differs: "robots" if a parameter differs between robots, "motions" if only between motions, "nothing", or
+            "unknown" if too few logs determine the parameter.
     """
 
     within_ratio: Array
@@ -64,13 +65,14 @@ class Scatter:
 
     @property
     def inflation(self) -> float:
-        """Factor by which the logs of one robot scatter more than stated, the median over parameters; at least one."""
+        """Ratio of the scatter between logs of one robot to the stated standard errors, the median over parameters; at
+        least one."""
         known = self.within_ratio[np.isfinite(self.within_ratio)]
         return float(np.sqrt(max(np.median(known), 1.0))) if len(known) else 1.0
 
 
 def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates]) -> Scatter:
-    """Return the scatter of all base parameters; logs: estimates of each robot's logs."""
+    """Return the scatter of all base parameters between and within robots; logs: estimates of each robot's logs."""
     from scipy.stats import chi2
     from scipy.stats import f as fisher
 
@@ -87,8 +89,9 @@ def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates]) -> Scatte
     between, p_between = np.full(count, np.nan), np.full(count, np.nan)
     for k in range(count):
         scale = max(ratio[k], 1.0) if np.isfinite(ratio[k]) else 1.0
-        square, free, between[k] = _between(values[:, k], variances[:, k] * scale)
+        square, free, spread = _within([(values[:, k], np.sqrt(np.maximum(variances[:, k], 0.0) * scale))])
         if free > 0:
+            between[k] = spread
             p_between[k] = float(fisher.sf(square / free, free, degrees_of_freedom[k]) if degrees_of_freedom[k] > 0 else
                                  chi2.sf(square, free))
     crossed = two_way(logs)
@@ -99,11 +102,12 @@ def scatter(robots: Sequence[RobotFold], logs: Sequence[LogEstimates]) -> Scatte
     return Scatter(ratio, within, between, p_within, p_between, crossed, tuple(differs))
 
 
-def _within(robots: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
-    """Return the sum of squares about each robot's own mean, its degrees of freedom, and the excess standard deviation.
-    The squares are in units of the stated standard errors; the excess is beyond noise (DerSimonian and Laird 1986)."""
+def _within(groups: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
+    """Return the sum of squares about the mean of each group, its degrees of freedom, and the standard deviation in
+    excess of noise (DerSimonian and Laird 1986). groups: values (n,) of one parameter and their standard errors (n,),
+    the unit of the squares, for each group."""
     square, free, size = 0.0, 0, 0.0
-    for values, std in robots:
+    for values, std in groups:
         known = np.isfinite(values) & np.isfinite(std) & (std > 0)
         if known.sum() < 2:
             continue
@@ -114,28 +118,13 @@ def _within(robots: Sequence[tuple[Array, Array]]) -> tuple[float, int, float]:
     return square, free, float(np.sqrt(max(square - free, 0.0) / size)) if size > 0 else 0.0
 
 
-def _between(values: Array, variances: Array) -> tuple[float, int, float]:
-    """Return the sum of squares about the mean of all robots, its degrees of freedom, and the excess standard
-    deviation."""
-    known = np.isfinite(values) & (variances > 0)
-    if known.sum() < 2:
-        return 0.0, 0, float("nan")
-    return _within([(values[known], np.sqrt(variances[known]))])
-
-
 def discoveries(probabilities: ArrayLike, rate: float) -> Bools:
-    """Return which of many tests (any shape) are significant at a false discovery rate `rate` (Benjamini and Hochberg
-    1995). Non-finite entries were not tested."""
+    """Return a mask of the significant tests at a false discovery rate `rate` (Benjamini and Hochberg 1995).
+    probabilities: p-values of any shape, the shape of the mask; non-finite entries were not tested."""
     p = np.asarray(probabilities, dtype=float)
-    tested = np.isfinite(p)
-    found = np.zeros(p.shape, dtype=np.bool_)
-    ordered = np.sort(p[tested])
-    if not len(ordered):
-        return found
+    ordered = np.sort(p[np.isfinite(p)])
     below = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
-    if len(below):
-        found[tested] = p[tested] <= ordered[below[-1]]
-    return found
+    return np.isfinite(p) & (p <= (ordered[below[-1]] if len(below) else -np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +135,8 @@ class TwoWay:
         p_robots: p-values of differences between robots that made the same motion.
         p_motions: p-values of differences between motions of the same robot.
         p_left: p-values of the residual variance; nan if the logs do not determine it.
-        motions: motions that several robots made.
-        robots: number of robots that made them.
+        motions: names of the motions that several robots made.
+        robots: number of robots that made these motions.
     """
 
     p_robots: Array
@@ -166,16 +155,14 @@ class TwoWay:
     @output_fields(robots=int, motions=list[str], p_robots=dict[str, float | None],
                    p_motions=dict[str, float | None], p_left=dict[str, float | None])
     def to_dict(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return the p-values as plain data; numbers that are not finite are None."""
-        def plain(values: Array) -> dict[str, float | None]:
-            return {name: float(x) if np.isfinite(x) else None for name, x in zip(names, values, strict=True)}
-
-        return {"robots": self.robots, "motions": list(self.motions), "p_robots": plain(self.p_robots),
-                "p_motions": plain(self.p_motions), "p_left": plain(self.p_left)}
+        """Return the p-values by name of the base parameter as plain data; numbers that are not finite are None."""
+        return {"robots": self.robots, "motions": list(self.motions),
+                **{key: dict(zip(names, plain(getattr(self, key)), strict=True))
+                   for key in ("p_robots", "p_motions", "p_left")}}
 
 
 def two_way(logs: Sequence[LogEstimates]) -> TwoWay | None:
-    """Return the test of every base parameter, from the logs of motions that several robots made.
+    """Return the two-way analysis of variance of every base parameter, from logs of motions that several robots made.
 
     The result is None if there are fewer than two such motions. logs: estimates of each robot's logs.
     """
@@ -197,7 +184,8 @@ def two_way(logs: Sequence[LogEstimates]) -> TwoWay | None:
 
 
 def _tests(values: Array, std: Array, robot: Ints, motion: Ints) -> tuple[float, float, float]:
-    """Return the p-values of one parameter: for robots, for motions, and for the residual variance."""
+    """Return the p-values of one parameter: of differences between robots, of differences between motions, and of the
+    residual variance. All arguments have one entry per log (logs,)."""
     from scipy.stats import chi2
     from scipy.stats import f as fisher
 

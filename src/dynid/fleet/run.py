@@ -25,7 +25,7 @@ from dynid.estimate.fitted import first_estimate, top_speeds
 from dynid.files import write_whole
 from dynid.fleet.change_detection import LogEstimates, PartChange, Series, changes
 from dynid.fleet.outliers import StandingOut, changes_prior, fleet_parts, standing_out
-from dynid.fleet.pooling import PooledRobot, RobotInformation
+from dynid.fleet.pooling import RobotInformation
 from dynid.fleet.prediction_errors import CrossPrediction, commanded, cross_prediction
 from dynid.fleet.result import FleetResult, OddLog
 from dynid.fleet.robot_fold import RobotFold, level_noise, log_noise
@@ -47,7 +47,7 @@ from dynid.workers import Workers
 _MAX_TABLE_ROBOTS = 12  # robots in the cross-prediction table: those that differ, then the first ones
 _ODD_LOG_RATIO = 2.0  # residual of a log with the model of the robot's other logs, relative to its own residual
 MIN_LOGS_FOR_ODD = 3  # logs of a robot, needed to find an odd one
-DECIDING_ROBOTS = 5  # from which the spread between robots has three degrees of freedom or more
+DECIDING_ROBOTS = 5  # robots with which the spread between robots has three degrees of freedom or more
 _FILE_FORMAT = 1  # version of the file of choices; a file of another version is replaced
 
 
@@ -115,8 +115,8 @@ def _with_gone(store: FoldStore, logs: Sequence[LogSource], folded: FoldedLogs) 
 
 def compare(settings: FleetSettings, robot: Robot, model: LinearModel, store: FoldStore, folded: FoldedLogs,
             progress: ProgressCallback) -> FleetResult:
-    """Compare the robots of a fleet by their compressed logs. The logs are read from the store robot by robot, several
-    times, and only sums and estimates are kept."""
+    """Return the comparison of the robots of a fleet, from their compressed logs. The logs are read from the store
+    robot by robot, several times, and only sums and estimates are kept."""
     notes = list[str]()
     progress("comparing robots")
     odd = _odd_logs(KeptFolds(store, model, folded.entries))
@@ -127,7 +127,8 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, store: Fo
     spread = scatter(robots, logs)
     known = [RobotInformation.from_fold(one, spread.inflation) for one in robots]
     out = standing_out(robots, known, settings.rate)
-    pooled = _pooled(robots, known, out)
+    pooled = tuple(out.pooling.member(one.name, information, changes_prior(free, out.pooling.size))
+                   for one, information, free in zip(robots, known, out.free, strict=True))
     progress("testing for changes over time")
     changed = _changes(robots, same_structure, out, spread.inflation, settings.rate)
     shared: SharedEstimate | None = None
@@ -135,7 +136,7 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, store: Fo
         shared = (consistent_shared_estimate if settings.consistent else shared_estimate)(
             robots, settings.own, settings.gains)
     except NotPossibleError as problem:
-        notes.append(f"no shared estimate is available: {problem}")
+        notes.append(f"the parameters that are common to all robots could not be estimated: {problem}")
     notes += [spread.crossed.sentence] if spread.crossed is not None else []
     notes += [_undecided(len(robots))] if len(robots) < DECIDING_ROBOTS else []
     cross = _cross(robots, same_structure, out)
@@ -156,8 +157,8 @@ def _undecided(robots: int) -> str:
 
 
 def _odd_logs(folds: Mapping[str, list[LogFold]]) -> tuple[OddLog, ...]:
-    """Return the logs that disagree with the other logs of their robot. A log is odd if its residuals with the model of
-    the other logs are large compared with those with its own model, and much larger than those of the other logs in
+    """Return the logs that disagree with the other logs of their robot. A log disagrees if its residuals with the model
+    of the other logs are large compared with those with its own model, and much larger than those of the other logs in
     cross-validation."""
     odd = []
     for name in folds:
@@ -174,10 +175,10 @@ def _odd_logs(folds: Mapping[str, list[LogFold]]) -> tuple[OddLog, ...]:
 
 
 def _ratios(name: str, own: Sequence[LogFold]) -> Array:
-    """Return, for each log, its residuals with the model of the robot's other logs over those with its own model. The
-    joint with the largest ratio is used."""
+    """Return for each log (logs,) the ratio of its residuals with the model of the robot's other logs to those with its
+    own model, for the joint with the largest ratio."""
     whole = RobotFold.from_folds(name, own)
-    found = np.ones(len(own))
+    ratios = np.ones(len(own))
     for k, fold in enumerate(own):
         try:
             rest = RobotFold.from_folds(name, [one for one in own if one is not fold], whole.weights).solution
@@ -189,16 +190,8 @@ def _ratios(name: str, own: Sequence[LogFold]) -> Array:
         rows = np.maximum(np.array(fold.regression.rows, dtype=float), 1.0)
         spare = np.maximum(rows - [len(factor.columns) for factor in fold.regression.factors], 0.1 * rows)
         least = np.maximum(fold.regression.misfits(mine.beta) / spare, 1e-300)
-        found[k] = float(np.sqrt(np.max(fold.regression.misfits(rest.beta) / rows / least)))
-    return found
-
-
-def _pooled(
-    robots: Sequence[RobotFold], known: Sequence[RobotInformation], out: StandingOut
-) -> tuple[PooledRobot, ...]:
-    """Return every robot with the fleet as its prior, except for the parts in which it differs."""
-    return tuple(out.pooling.member(robot.name, one, changes_prior(free, out.pooling.size) if free.shape[1] else None)
-                 for robot, one, free in zip(robots, known, out.free, strict=True))
+        ratios[k] = float(np.sqrt(np.max(fold.regression.misfits(rest.beta) / rows / least)))
+    return ratios
 
 
 def _changes(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], out: StandingOut, inflation: float,
@@ -206,22 +199,22 @@ def _changes(robots: Sequence[RobotFold], folds: Mapping[str, list[LogFold]], ou
     """Return the changes of every robot over time; logs without a date are used in the given order."""
     base = out.pooling.base
     parts = fleet_parts(base, robots[0].regression.joints)
-    found: list[PartChange] = []
+    changed: list[PartChange] = []
     for robot, free in zip(robots, out.free, strict=True):
         own = folds[robot.name]
         levels = _log_levels(robot, own)
         logs = tuple(RobotInformation.from_fold(RobotFold.from_folds(robot.name, [fold], robot.weights),
                                                 inflation * level)
                      for fold, level in zip(own, levels, strict=True))
-        prior = out.pooling.prior + (changes_prior(free, out.pooling.size) if free.shape[1] else 0.0)
+        prior = out.pooling.prior + changes_prior(free, out.pooling.size)
         series = Series(robot.name, tuple(fold.entry.date for fold in own), logs, out.pooling.mean, prior, base.names)
         # Correction for multiple tests: one per robot.
-        found += changes(series, parts, rate / len(robots))
-    return tuple(found)
+        changed += changes(series, parts, rate / len(robots))
+    return tuple(changed)
 
 
 def _log_levels(robot: RobotFold, own: Sequence[LogFold]) -> list[float]:
-    """Return the ratio of the robot's noise level to that of each log's own residuals."""
+    """Return for each log the ratio of the robot's noise level to that of the log's own residuals, at least one."""
     if robot.noise is None or any(fold.noise is None for fold in own):
         return [1.0] * len(own)
     power = robot.weights ** 4
@@ -248,11 +241,9 @@ class KeptFolds(Mapping[str, list[LogFold]]):
 
     def __init__(self, store: FoldStore, model: LinearModel, entries: Sequence[ManifestEntry]) -> None:
         self._store, self._model = store, model
-        self._entries: dict[str, list[ManifestEntry]] = {}
+        self._entries: dict[str, list[ManifestEntry]] = {entry.robot: [] for entry in entries}
         for entry in sorted(entries, key=lambda one: (one.date, one.source)):
-            self._entries.setdefault(entry.robot, []).append(entry)
-        order = dict.fromkeys(entry.robot for entry in entries)
-        self._entries = {name: self._entries[name] for name in order}
+            self._entries[entry.robot].append(entry)
 
     def __getitem__(self, robot: str) -> list[LogFold]:
         return [self._store.load(entry, self._model) for entry in self._entries[robot]]
@@ -274,7 +265,7 @@ class FleetChoices:
         model: model of all robots, with terms set from the data.
         preparation: filter options of all logs.
         notes: sentences on the choices.
-        in_memory: logs that were read for the choices, by index.
+        in_memory: logs that were read for the choices, by index in the list of logs.
     """
 
     settings: RunSettings
@@ -287,7 +278,7 @@ class FleetChoices:
 
 def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: Path,
                      progress: ProgressCallback) -> FleetChoices:
-    """Return the model and preparation that are stored in a folder, or choose and store them."""
+    """Return the model and preparation that are stored in a folder; if nothing is stored, choose and store them."""
     asked = settings.run_settings(tuple(log.source for log in logs), settings.prepare)
     robot = make_robot(asked)
     path = store / f"choices-{_key(settings, robot)}.json"
@@ -333,5 +324,5 @@ def _kept(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):
-        raise DynidError(f"{path} cannot be read as the settings of a fleet; remove the file, and the next call "
-                         "chooses the settings again") from None
+        raise DynidError(f"{path} does not contain the chosen model and preparation of a fleet; remove the file, and "
+                         "the next call chooses them again") from None

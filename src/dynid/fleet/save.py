@@ -26,6 +26,7 @@ from dynid.fleet.pages import FLEET, FLEET_ROBOT, FleetPage, RobotPage, page_nam
 from dynid.fleet.pooling import Pooling
 from dynid.fleet.result import FleetResult
 from dynid.model import LinearModel
+from dynid.plain import plain
 from dynid.regression import Regression
 from dynid.report import write_page
 from dynid.runs.result_folder import MANIFEST, new_result
@@ -38,12 +39,12 @@ PAGE, FACTS, LOGS, HISTORY, FLEET_FILE, FOLDS = ("fleet.html", "fleet.json", "lo
 
 
 def check_fleet_output(folder: Path, replace: bool) -> None:
-    """Raise an error if a result cannot be written into a folder; replace: whether an existing result may
-    be replaced."""
+    """Raise an error if a result cannot be written into a folder; replace: whether an existing result may be
+    replaced."""
     try_folder(folder)
     if not replace and (folder / MANIFEST).exists():
-        raise DynidError(f"{folder} already contains a result; add --update to add new logs to it, or choose another "
-                         "folder", code="folder-in-use")
+        raise DynidError(f"{folder} already contains a result; add --update to add new logs to that result, or choose "
+                         "another folder", code="folder-in-use")
 
 
 def save_fleet(result: FleetResult, folder: Path, command: str = "") -> dict[str, str]:
@@ -68,11 +69,8 @@ def save_fleet(result: FleetResult, folder: Path, command: str = "") -> dict[str
 
 
 def history(result: FleetResult) -> dict[str, Any]:
-    """Return each robot's parameters for each log: date, source, values and standard errors, None where a log
-    determines none."""
-    def plain(values: Any) -> list[float | None]:
-        return [float(x) if np.isfinite(x) else None for x in values]
-
+    """Return the estimates of each robot from each log: date, source, values and standard errors of the base
+    parameters, None for parameters that the log does not determine."""
     return {"parameters": list(result.out.pooling.base.names), "robots": {
         logs.robot: [{"date": entry.date, "source": entry.source, "values": plain(logs.values[k]),
                       "std": plain(logs.std[k])} for k, entry in enumerate(logs.entries)] for logs in result.logs}}

@@ -33,12 +33,12 @@ class FleetSettings(SettingsFile):
     """Settings of a fleet. Paths are relative to the file that contains them.
 
     Attributes:
-        file_kind: kind of the file.
+        file_kind: kind of the file in messages.
         robot, model, log, prepare, gravity, only, lock: settings of the robot type, as in a run file.
-        robots: the [[robots]] tables.
-        logs: sources with folders named robot=NAME, instead of or in addition to `robots`.
+        robots: robots with their logs, one [[robots]] table each.
+        logs: files, folders, patterns or addresses of logs in folders named robot=NAME, in addition to `robots`.
         own: groups or names of parameters that differ between robots; all others are common in the joint estimate.
-        gains: relative standard deviation of drive gains between robots, if these are to be estimated.
+        gains: relative standard deviation of drive gains between robots; None for equal gains, which are not estimated.
         consistent: whether the shared estimate is physically consistent.
         rate: false discovery rate of robots that are reported as different.
     """
@@ -83,18 +83,18 @@ class FleetSettings(SettingsFile):
 
     def find(self) -> tuple[LogFile, ...]:
         """Return all log files of the fleet, in the order of robots and names."""
-        found: dict[str, LogFile] = {}
+        files: dict[str, LogFile] = {}
         for one in self.robots:
             logs = with_robot(find_logs(one.logs), one.name)
             motions = one.motions if len(one.motions) == len(logs) else ("",) * len(logs)
             for log, motion in zip(logs, motions, strict=True):
-                found.setdefault(log.source, LogFile(log.source, log.robot, log.date, motion or log.motion))
+                files.setdefault(log.source, LogFile(log.source, log.robot, log.date, motion or log.motion))
         for log in find_logs(self.logs) if self.logs else ():
-            found.setdefault(log.source, log if log.robot else with_robot([log], Path(log.source).parent.name)[0])
-        return tuple(found.values())
+            files.setdefault(log.source, log if log.robot else with_robot([log], Path(log.source).parent.name)[0])
+        return tuple(files.values())
 
     def run_settings(self, sources: tuple[str, ...], prepare: dict[str, Any]) -> RunSettings:
-        """Return the settings of a run on some logs of the fleet, with the same robot, model and reading of logs."""
+        """Return the settings of a run on the logs `sources`, with the robot, model and log options of the fleet."""
         return RunSettings.from_values({"robot": self.robot, "logs": list(sources), "method": "wls",
                                         "model": self.model.model_dump(mode="json", exclude_none=True,
                                                                        exclude_defaults=True),

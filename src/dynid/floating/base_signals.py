@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import pairwise
 from typing import Any, Literal, TypeVar, get_args
 
@@ -20,14 +21,15 @@ from dynid.dynamics.root_frame import quaternions
 from dynid.errors import RecordingError
 from dynid.floating.contacts import Contact
 from dynid.robot import Robot
+from dynid.robot.pose import quaternions_of_vectors, rotation_errors
 
 QuaternionOrder = Literal["xyzw", "wxyz"]
 Order = TypeVar("Order", bound=str)
 REPEATED_SIGNALS = {"base_position": "position", "base_orientation": "orientation", "base_velocity": "velocity"}
 MIN_CHANGES = 10  # changes of a repeated signal; with fewer, the base may be at rest
-MAX_UNEVEN = 0.1  # share of the intervals between changes that may be longer than twice the usual one
+MAX_UNEVEN = 0.1  # share of the intervals between changes that may be longer than twice the median interval
 RATE_WINDOW = 0.2  # s over which angular rates are integrated: long for the noise, short for the motion
-MIN_TURN = 0.01  # rad in such a window; smaller rotations are dominated by noise of the orientation
+MIN_TURN = 0.01  # rad of rotation in a window; smaller rotations are dominated by noise of the orientation
 DEGREES_RATIO = 8.0  # logged divided by actual rates: between 1 (rad/s) and 57 (deg/s)
 WRONG_ORDER = 4.0  # ratio of the squared errors of two orders, above which only one of them is possible
 BIAS_WINDOW = 0.5  # s over which specific force is integrated
@@ -39,13 +41,13 @@ GRAVITY_RANGE = (0.85, 1.15)  # plausible range of the mean specific force divid
 
 
 def without_repetition(t: Array, signals: Mapping[str, Array], notes: list[str]) -> dict[str, Array]:
-    """Return base signals with interpolation of values that were logged at a lower rate and therefore repeat in several
-    rows."""
-    found = dict(signals)
+    """Return the signals of the base, with interpolation of values that were logged at a lower rate and so repeat in
+    several rows; a note is appended for each interpolated signal."""
+    interpolated = dict(signals)
     for name, word in REPEATED_SIGNALS.items():
-        if name not in found:
+        if name not in signals:
             continue
-        values = np.asarray(found[name], dtype=float)
+        values = np.asarray(signals[name], dtype=float)
         changes = np.flatnonzero(np.concatenate([[True], np.any(np.diff(values, axis=0) != 0.0, axis=1)]))
         gaps = np.diff(changes)
         if len(gaps) < MIN_CHANGES or np.median(gaps) < 2 or np.mean(gaps > 2.0 * np.median(gaps)) > MAX_UNEVEN:
@@ -54,19 +56,20 @@ def without_repetition(t: Array, signals: Mapping[str, Array], notes: list[str])
         if name == "base_orientation":  # q and -q are the same rotation
             known = known * np.cumprod(np.concatenate([[1.0], np.where(np.sum(known[1:] * known[:-1], axis=1) < 0.0,
                                                                       -1.0, 1.0)]))[:, None]
-        found[name] = np.stack([np.interp(t, t[changes], column) for column in known.T], axis=1)
+        columns = np.stack([np.interp(t, t[changes], column) for column in known.T], axis=1)
         if name == "base_orientation":
-            found[name] /= np.maximum(np.linalg.norm(found[name], axis=1, keepdims=True), 1e-9)
-            found[name] *= np.median(np.linalg.norm(known, axis=1))  # a wrong norm is reported later
+            columns /= np.maximum(np.linalg.norm(columns, axis=1, keepdims=True), 1e-9)
+            columns *= np.median(np.linalg.norm(known, axis=1))  # a wrong norm is reported later
+        interpolated[name] = columns
         notes.append(f"the {word} of the base changes only in every {np.median(gaps):.0f}th row and is interpolated "
                      "between these rows")
-    return found
+    return interpolated
 
 
 def rates_in_radians(t: Array, rate: Array, orientation: Array | None, specific_force: Array | None,
                      notes: list[str]) -> Array:
-    """Return angular rates (samples, 3) in rad/s; rates many times larger than another signal implies are read as
-    deg/s.
+    """Return angular rates (samples, 3) in rad/s; rates many times larger than those of another signal are converted
+    from deg/s.
 
     Args:
         t: times (samples,), s.
@@ -74,7 +77,7 @@ def rates_in_radians(t: Array, rate: Array, orientation: Array | None, specific_
         orientation: quaternions (samples, 4) in any order of components, or None.
         specific_force: signal of an accelerometer (samples, 3), whose direction shows rotations about horizontal axes,
             or None.
-        notes: a note is appended if the unit is changed.
+        notes: list of sentences, to which a note is appended if the unit is converted.
     """
     step = max(1, round(RATE_WINDOW * (len(t) - 1) / max(float(t[-1] - t[0]), 1e-9)))
     starts = np.arange(0, len(t) - 2 * step, step)
@@ -103,14 +106,12 @@ def rates_in_radians(t: Array, rate: Array, orientation: Array | None, specific_
 
 
 def order_errors(t: Array, rate: Array, choices: Mapping[Order, Array]) -> dict[Order, float]:
-    """Return the squared differences of integrated angular rates and orientations, for each order of quaternion
-    components."""
+    """Return the sum of squared differences between integrated angular rates (samples, 3) and orientations, for each
+    order of quaternion components."""
     step, errors = np.diff(t)[:, None], dict[Order, float]()
     for order, one in choices.items():
-        turns = dynamics.rotations(quaternions(dynamics.rotations(one)))
-        between = turns[:-1].transpose(0, 2, 1) @ turns[1:]
-        found = 0.5 * np.stack([between[:, i, j] - between[:, j, i] for i, j in ((2, 1), (0, 2), (1, 0))], axis=1)
-        difference = found - rate[:-1] * step
+        back = dynamics.rotations(quaternions(dynamics.rotations(one))).transpose(0, 2, 1)
+        difference = rotation_errors(back[:-1], back[1:]) - rate[:-1] * step
         difference -= difference.mean(axis=0)  # a bias of the rates
         errors[order] = float(np.sum(np.cumsum(difference, axis=0) ** 2))
     return errors
@@ -132,14 +133,14 @@ def check_order(t: Array, rate: Array | None, chosen: Array, choices: Mapping[Qu
     errors = order_errors(t, rate, choices)
     best = min(choices, key=lambda order: errors[order])
     if order_errors(t, rate, {"chosen": chosen})["chosen"] > WRONG_ORDER * errors[best]:
-        raise RecordingError(f"{source}: the orientation of the base contradicts the angular rates, but not if its "
-                             f"columns are read in the order {best}", f"add --set log.quaternion={best}, or map its "
+        raise RecordingError(f"{source}: the orientation of the base contradicts the angular rates, unless the columns "
+                             f"of the quaternion have the order {best}", f"add --set log.quaternion={best}, or map the "
                              "columns x, y, z, w with --set 'log.base_orientation=[...]'", code="quaternion-order")
 
 
 def specific_force_ratio(robot: Robot, specific_force: Array) -> float:
-    """Return the mean magnitude of the specific force divided by that of gravity; it is near one for an
-    accelerometer."""
+    """Return the median magnitude of a specific force (samples, 3), m/s^2, divided by that of gravity; near one for an
+    accelerometer of a robot on its feet."""
     size = float(np.linalg.norm(robot.gravity)) or 9.81
     return float(np.median(np.linalg.norm(specific_force, axis=1))) / size
 
@@ -147,17 +148,21 @@ def specific_force_ratio(robot: Robot, specific_force: Array) -> float:
 def with_bias(robot: Robot, log: FloatingLog) -> tuple[FloatingLog, str]:
     """Return the log with the estimated bias of its IMU and the standard error, and a sentence on the bias.
 
-    With a logged orientation, angular rates are compared with its derivative, and specific force with gravity: its
-    integral over a window, in world axes, is the change of velocity, which is small for a robot on its feet. Without an
-    orientation, the bias of angular rates is their mean at rest, and the bias of the specific force is unknown.
+    With a logged orientation, angular rates are compared with the derivative of the orientation. Specific force is
+    integrated over a window in world axes and compared with gravity and the change of velocity, which is small for a
+    robot on its feet. Without an orientation, the bias of angular rates is their mean at rest, and the bias of the
+    specific force is unknown.
     """
-    found, std, remark = _bias(robot, log)
+    bias, std, remark = _bias(robot, log)
     assert log.imu is not None
-    return replace(log, imu=replace(log.imu, bias=found, bias_std=std)), remark
+    return replace(log, imu=replace(log.imu, bias=bias, bias_std=std)), remark
 
 
 def _bias(robot: Robot, log: FloatingLog) -> tuple[Array, Array, str]:
-    """Return the bias (6,) of angular rate and specific force, its standard errors, and a sentence."""
+    """Return the bias (6,) of the angular rate and the specific force of an IMU, the standard errors of the bias (6,),
+    and a sentence on the estimation."""
+    from scipy.spatial.transform import Rotation
+
     assert log.imu is not None
     rate, force, bias = np.asarray(log.imu.angular_rate), np.asarray(log.imu.specific_force), np.zeros(6)
     t = np.asarray(log.t, dtype=float)
@@ -169,22 +174,22 @@ def _bias(robot: Robot, log: FloatingLog) -> tuple[Array, Array, str]:
         rest = smooth < REST_SPEED
         if step[rest].sum() < MIN_REST:
             return bias, TYPICAL_BIAS, ("the bias of the imu is not estimated, because the log has neither an "
-                                        f"orientation of the base nor a time at rest; {TYPICAL_BIAS[3]:g} m/s^2 is "
-                                        "taken as its "
-                                        "standard error")
+                                        "orientation of the base nor a time at rest; the standard error of the "
+                                        f"specific force is assumed to be {TYPICAL_BIAS[3]:g} m/s^2")
         bias[:3] = rate[rest].mean(axis=0)
-        return bias, TYPICAL_BIAS, (f"bias of the angular rate from rest: {_triple(bias[:3])} rad/s; that of the "
+        return bias, TYPICAL_BIAS, (f"bias of the angular rate from rest: {_triple(bias[:3])} rad/s; the bias of the "
                                     "specific force is not estimated, because the log has no orientation of the base; "
-                                    f"{TYPICAL_BIAS[3]:g} m/s^2 is taken as its standard error")
+                                    f"its standard error is assumed to be {TYPICAL_BIAS[3]:g} m/s^2")
     turn = robot.frame(log.imu.frame).pose[:3, :3]
     turns = dynamics.rotations(quaternions(dynamics.rotations(log.orientation))) @ turn
     edges = np.searchsorted(t, np.arange(t[0], t[-1], BIAS_WINDOW))
     spans = [slice(a, b) for a, b in pairwise(edges) if b - a > 2]
     if len(spans) < MIN_BIAS_WINDOWS:
         return bias, TYPICAL_BIAS, "the bias of the imu is not estimated, because the log is short"
-    # Measured relative to integrated rotation over each window: to first order minus the bias, in the axes of its end.
-    turned = np.array([_turned(_integrated(rate[one], step[one]).T @ turns[one.start].T @ turns[one.stop - 1])
-                       for one in spans])
+    # Rotation vector from the integrated to the measured rotation over each window: to first order, it is minus the
+    # bias times the duration, in the axes at the end of the window.
+    turned = Rotation.from_matrix([_integrated(rate[one], step[one]).T @ turns[one.start].T @ turns[one.stop - 1]
+                                   for one in spans]).as_rotvec()
     carried = np.array([np.einsum("ji,sjk,s->ik", turns[one.stop - 1], turns[one][:-1], step[one][:-1])
                         for one in spans])
     rates, rates_std = _solved(carried, -turned)
@@ -205,31 +210,16 @@ def _solved(matrices: Array, values: Array) -> tuple[Array, Array]:
     """Return the solution (3,) of stacked equations (windows, 3, 3) x = values (windows, 3), and its
     standard errors."""
     stacked, right = matrices.reshape(-1, 3), values.ravel()
-    found: Array = np.asarray(np.linalg.lstsq(stacked, right, rcond=None)[0], dtype=float)
-    left = right - stacked @ found
+    solution: Array = np.asarray(np.linalg.lstsq(stacked, right, rcond=None)[0], dtype=float)
+    left = right - stacked @ solution
     variance = float(left @ left) / max(1, len(left) - 3)
-    return found, np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)) * variance)
-
-
-def _turned(rotation: Array) -> Array:
-    """Return the rotation vector (3,) of a rotation matrix of less than half a turn."""
-    vector = 0.5 * np.array([rotation[2, 1] - rotation[1, 2], rotation[0, 2] - rotation[2, 0],
-                             rotation[1, 0] - rotation[0, 1]])
-    sine, cosine = np.linalg.norm(vector), 0.5 * (np.trace(rotation) - 1.0)
-    return np.asarray(vector * (np.arctan2(sine, cosine) / sine if sine > 1e-9 else 1.0))
+    return solution, np.sqrt(np.diag(np.linalg.inv(stacked.T @ stacked)) * variance)
 
 
 def _integrated(rate: Array, step: Array) -> Array:
-    """Return the rotation (3, 3) from the first sample to the last of angular rates (samples, 3) in body axes."""
-    total = np.eye(3)
-    middle = 0.5 * (rate[1:] + rate[:-1]) * step[:-1, None]
-    for x, y, z in middle:
-        angle = np.sqrt(x * x + y * y + z * z)
-        cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-        a = np.sinc(angle / np.pi)
-        b = 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
-        total = total @ (np.eye(3) + a * cross + b * cross @ cross)
-    return total
+    """Return the rotation (3, 3) between the first and the last sample of angular rates (samples, 3) in body axes."""
+    vectors = 0.5 * (rate[1:] + rate[:-1]) * step[:-1, None]
+    return np.asarray(reduce(np.matmul, dynamics.rotations(quaternions_of_vectors(vectors))))
 
 
 def _triple(values: Array) -> str:
@@ -290,16 +280,16 @@ class FloatingLog:
     Attributes:
         t: time (samples,), s.
         q: joint positions (samples, n), rad or m.
-        tau: joint torques (samples, n), N m, or None where they are not measured.
+        tau: joint torques (samples, n), N m, or None if not measured.
         position: position of the root link in the world (samples, 3), m.
         orientation: unit quaternion of the root link, x y z w (samples, 4).
-        imu: an IMU, which is used for the motion of the base if there is one.
+        imu: an IMU on the root link, or None; by default, the motion of the base is that of the IMU.
         wrenches: measured forces on the robot.
         contacts: contact points, which do not move while they touch the ground.
         standing: mask of active contacts (samples, contacts).
         source: name of the log for messages.
         velocity: velocity of the root link's origin in the world (samples, 3), m/s.
-        motion: source of the base motion: "imu", "pose" or "velocity". Default: the first one that the log contains.
+        motion: source of the base motion: "imu", "pose" or "velocity". Default: the first of these in the log.
     """
 
     t: Array
@@ -329,8 +319,8 @@ class FloatingLog:
         return self.motion or self.base_motions[0]
 
     def pose_at(self, t: Array) -> Array | None:
-        """Return position (nan where it is not logged) and quaternion of the base (samples, 7) in the rows nearest to
-        times t (samples,); None without an orientation."""
+        """Return position (nan if not logged) and quaternion of the base (samples, 7) in the rows nearest to times t
+        (samples,), s; None without an orientation."""
         if self.orientation is None:
             return None
         position = np.full((len(self.t), 3), np.nan) if self.position is None else np.asarray(self.position)
@@ -358,8 +348,8 @@ class FloatingLog:
                 raise RecordingError(f"{self.source}: {name} is not finite in row {wrong[0]}", code="not-finite")
         if not self.base_motions:
             raise RecordingError(f"{self.source} has no signals of the base motion; position and orientation, or an "
-                                 "imu, are needed",
-                                 "map them with --set 'log.base_position=[...]' and --set 'log.base_orientation=[...]',"
+                                 "imu, are needed", "map the columns with --set 'log.base_position=[...]' and --set "
+                                 "'log.base_orientation=[...]',"
                                  " or with --set 'log.imu_specific_force=[...]' and --set 'log.imu_angular_rate=[...]'",
                                  code="no-base-motion")
         if self.motion is not None and self.motion not in self.base_motions:

@@ -14,8 +14,8 @@ from dynid.floating.preparation import WholeBody
 from dynid.recording import Samples
 
 SLIP_SPEED = 0.03  # m/s: largest speed of a standing foot, apart from noise
-SLIP_NOISE = 6.0  # speed in units of its noise, above which a foot moves
-SLIP_DISTANCE = 0.004  # m by which a foot has to be displaced to count as slipping
+SLIP_NOISE = 6.0  # speed in units of the median speed of standing feet, above which a foot moves
+SLIP_DISTANCE = 0.004  # m: displacement above which a foot counts as slipping
 SLIP_BORDER = 0.1  # s at both ends of a contact in which a foot may still move
 DRIFT_SPEED = 0.003  # m/s of all standing feet together, above which the pose of the base drifts
 
@@ -23,11 +23,12 @@ DRIFT_SPEED = 0.003  # m/s of all standing feet together, above which the pose o
 @dataclass(frozen=True, eq=False)
 class FootSpeeds:
     """Velocities of the contact points relative to the ground (samples, feet, 3), m/s, in the axes of the root, and the
-    mask of standing feet (samples, feet)."""
+    mask of standing feet (samples, feet); is_absolute: whether the velocity of the base is measured. Otherwise
+    velocities are relative to the median of the standing feet."""
 
     velocity: Array
     standing: Bools
-    is_absolute: bool  # whether the velocity of the base is measured; else it is the median over the standing feet
+    is_absolute: bool
 
 
 def foot_speeds(whole: WholeBody, samples: Samples) -> FootSpeeds | None:
@@ -100,7 +101,7 @@ def _drift(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
     world = np.einsum("sij,skj->ski", turns, speeds.velocity)
     each = np.array([np.median(world[speeds.standing[:, k], k], axis=0) for k in range(world.shape[1])
                      if np.sum(speeds.standing[:, k]) > samples.rate])
-    if len(each) < 1:
+    if not len(each):
         return []
     common = np.median(each, axis=0)
     if np.linalg.norm(common) < DRIFT_SPEED:
@@ -109,7 +110,6 @@ def _drift(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
     return [Finding("base-drifts", "suspicious", "warning",
                     f"The base of {samples.source} drifts by ({1e3 * x:.1f}, {1e3 * y:.1f}, {1e3 * z:.1f}) mm/s "
                     "relative to all standing feet. A constant drift does not change accelerations, but an "
-                    "accelerating one does: use an IMU with --set floating.base_motion=imu, or motion capture.",
-                    "base drifts",
-                    logs=(samples.source,), evidence={"speed": float(np.linalg.norm(common)), "x": float(x),
-                                                      "y": float(y), "z": float(z)})]
+                    "accelerating drift does: use an IMU with --set floating.base_motion=imu, or motion capture.",
+                    "base drifts", logs=(samples.source,),
+                    evidence={"speed": float(np.linalg.norm(common)), "x": float(x), "y": float(y), "z": float(z)})]

@@ -17,13 +17,14 @@ from dynid.robot import Robot
 
 ContactKind = Literal["point", "line", "sole"]
 _CONSTRAINED_DIRECTIONS = {"point": 3, "line": 5, "sole": 6}  # directions of motion that a standing contact excludes
-_CONTACT_RANK = 1e-6  # of the largest singular value of the contact Jacobian: smaller ones count as zero
+_CONTACT_RANK = 1e-6  # share of the largest singular value of the contact Jacobian: smaller values count as zero
 _SMOOTH_BASIS = 1e-4  # smallest eigenvalue with which the rows of the chosen coordinates span the null space
 _DIFFERENCE_STEP = 1e-5  # s, step of the central differences for the time derivative of a Jacobian
 _FOOT_WORDS = ("sole", "foot", "toe", "contact", "ankle", "calf", "shank")  # in order of preference
-LIFTED_SHARE = 0.3  # of the 95th percentile of a foot's force: a foot whose 5th percentile is higher never lifts
-# Of the range from the 5th to the 95th percentile. A loaded foot that counts as lifted spoils the equations, and a
-# lifted one that counts as standing only removes rows, so the threshold is close to the noise of an unloaded sensor.
+LIFTED_SHARE = 0.3  # ratio of the 5th to the 95th percentile of a foot's force, above which the foot never lifts
+# Smallest and largest threshold of a contact, as shares of the range from the 5th to the 95th percentile of the force.
+# A loaded foot that counts as lifted makes the equations wrong, whereas a lifted foot that counts as standing only
+# removes rows. The threshold is therefore close to the noise of an unloaded sensor.
 THRESHOLD_SHARES = (0.05, 0.25)
 THRESHOLD_NOISE = 5.0  # standard deviations of a sensor's noise above an unloaded foot
 
@@ -44,10 +45,10 @@ class Contact:
 
     def __post_init__(self) -> None:
         if self.kind not in _CONSTRAINED_DIRECTIONS:
-            raise ModelError(f"contact '{self.frame}' has the kind '{self.kind}'; it must be point, line or sole",
+            raise ModelError(f"the kind of contact '{self.frame}' must be point, line or sole, got '{self.kind}'",
                              code="unknown-contact-kind")
         if not 0.0 <= self.radius < 10.0:
-            raise ModelError(f"contact '{self.frame}' has the radius {self.radius} m; it must not be negative",
+            raise ModelError(f"the radius of contact '{self.frame}' must be from 0 to 10 m, got {self.radius} m",
                              code="wrong-contact-radius")
 
 
@@ -63,21 +64,23 @@ def contact_jacobian(robot: Robot, contact: Contact, q: Array, down: Array | Non
     return standing_jacobian(robot, (contact,), q, down)[0]
 
 
-def _constrained_rows(contact: Contact, pose: Array, found: Array, down: Array | None) -> Array:
-    """Return the rows of a frame's Jacobian (samples, 6, 6 + n) that a contact there keeps at zero, by its pose."""
+def _constrained_rows(contact: Contact, pose: Array, jacobian: Array, down: Array | None) -> Array:
+    """Return the rows of a frame's Jacobian (samples, 6, columns) whose velocities are zero at an active contact. pose:
+    poses of the frame (samples, 4, 4). down: unit vector toward the ground (samples, 3), for round feet."""
     if contact.radius > 0.0:
         if down is None:
             raise ModelError(f"contact '{contact.frame}' is round, so the contact point on the foot depends on the "
                              "orientation of the base", "give the orientation, or a radius of zero",
                              code="no-orientation")
         # The point at r = radius * down moves with v + w x r.
-        found[:, :3] -= contact.radius * np.cross(down[:, None], found[:, 3:].transpose(0, 2, 1)).transpose(0, 2, 1)
+        jacobian[:, :3] -= contact.radius * np.cross(down[:, None],
+                                                     jacobian[:, 3:].transpose(0, 2, 1)).transpose(0, 2, 1)
     if contact.kind == "point":
-        return found[:, :3]
+        return jacobian[:, :3]
     if contact.kind == "line":
         turn = pose[:, :3, :3].transpose(0, 2, 1)
-        return np.concatenate([found[:, :3], (turn @ found[:, 3:])[:, 1:]], axis=1)
-    return found
+        return np.concatenate([jacobian[:, :3], (turn @ jacobian[:, 3:])[:, 1:]], axis=1)
+    return jacobian
 
 
 def contact_bias(robot: Robot, contact: Contact, q: Array, dq: Array) -> Array:
@@ -94,17 +97,13 @@ def contact_bias(robot: Robot, contact: Contact, q: Array, dq: Array) -> Array:
     place, turning = dynamics.frame_pose(robot, contact.frame, q), dq[:, 3:6]
     rate[:, :3] += (np.cross(turning, np.cross(turning, place[:, :3, 3])) + 2 * np.cross(turning, relative[:, :3]))
     rate[:, 3:] += np.cross(turning, relative[:, 3:])
-    if contact.kind == "point":
-        return rate[:, :3]
-    if contact.kind == "line":
-        turned = np.einsum("sji,sj->si", place[:, :3, :3], rate[:, 3:])
-        return np.concatenate([rate[:, :3], turned[:, 1:]], axis=1)
-    return rate
+    return _constrained_rows(Contact(contact.frame, contact.kind), place, rate[:, :, None], None)[:, :, 0]
 
 
 def standing_jacobian(robot: Robot, contacts: Sequence[Contact], q: Array, down: Array | None = None
                       ) -> tuple[Array, list[int]]:
-    """Return the stacked Jacobians of all contacts (samples, rows, 6 + n), and the index of the contact of each row."""
+    """Return the stacked Jacobians of all contacts (samples, rows, 6 + n), and the index of each row's contact.
+    Positions q and directions down are those of `contact_jacobian`."""
     places = frame_jacobians(robot, [contact.frame for contact in contacts], q)
     parts = [_constrained_rows(contact, *place, down) for contact, place in zip(contacts, places, strict=True)]
     owners = [k for k, part in enumerate(parts) for _ in range(part.shape[1])]
@@ -114,9 +113,9 @@ def standing_jacobian(robot: Robot, contacts: Sequence[Contact], q: Array, down:
 def null_rows(jacobian: Array, owners: Sequence[int], standing: Bools, noise: Array) -> tuple[Array, Bools]:
     """Return matrices that project contact forces out of the equations, and the mask of the remaining rows.
 
-    In coordinates divided by the noise of their equations, N is an orthonormal basis of the null space of the active
-    contacts' Jacobian, so the remaining rows have uncorrelated noise of equal variance. In each interval without a
-    change of contacts the basis is the one nearest to some of the coordinates themselves, so that it is smooth in time
+    In coordinates divided by the noise of their equations, the matrix is an orthonormal basis of the null space of the
+    active contacts' Jacobian, so the remaining rows have uncorrelated noise of equal variance. In each interval without
+    a change of contacts, the basis is chosen nearest to some of the coordinates. The basis is therefore smooth in time,
     and each row has the name of a coordinate.
 
     Args:
@@ -179,7 +178,8 @@ def find_feet(robot: Robot) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FootColumns:
-    """Frames of the feet in the order of their columns, the number of columns of each, and a note on the order."""
+    """Assignment of the columns of a signal to the feet: names of the feet's frames in the order of the columns, number
+    of columns of each foot, and a sentence on the assumed order, or empty."""
 
     frames: tuple[str, ...]
     width: int
@@ -204,7 +204,7 @@ def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | Non
     hint = f"name their frames in the order of the columns with --set 'log.feet=[\"...\"]'; robot '{robot.name}' has " \
            f"the frames {', '.join(frame.name for frame in robot.frames[:16])}"
     if not feet:
-        raise RecordingError(f"{source}: has {signal}, but no frame of robot '{robot.name}' is named like a foot", hint,
+        raise RecordingError(f"{source} has {signal}, but no frame of robot '{robot.name}' is named like a foot", hint,
                              code="unknown-feet")
     meanings = [column_meaning(name) for name in columns]
     legs = list(dict.fromkeys(one.leg for one in meanings if one is not None and one.leg))
@@ -238,10 +238,10 @@ def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | Non
 
 
 def standing_from_loads(loads: Array, threshold: float | None) -> tuple[Bools, tuple[float, ...]]:
-    """Return the mask of standing feet (samples, feet) from their loads (samples, feet), and the threshold of each
-    foot.
+    """Return the mask of standing feet (samples, feet) from their loads (samples, feet), N, and the threshold of each
+    foot (feet,), N.
 
-    By default the threshold is above the noise of a lifted foot; a foot whose load is never small stands throughout.
+    If none is given, the threshold is above the noise of a lifted foot; a foot whose load is never small always stands.
     """
     if threshold is not None:
         return loads > threshold, (threshold,) * loads.shape[1]

@@ -17,11 +17,11 @@ from dynid.model import LinearModel, Model
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 
-Facts = tuple[Array, Array]
+Facts = tuple[Array, Array]  # matrix (equations, parameters) and values (equations,)
 # Under a reflection at the plane y = 0 products of inertia with y and the first moment along y change sign.
 _MIRROR_Y = np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
 _MIRRORED_PLACE = 1e-4  # m or rad: largest error of mirrored joints that count as a pair
-TOTAL_MASS_STD = 0.005  # relative standard deviation of a total mass that is given without one, typical of a scale
+TOTAL_MASS_STD = 0.005  # default relative standard deviation of a total mass, typical of a scale
 _SIDE_NAMES = (("left", "right"), ("Left", "Right"), ("LEFT", "RIGHT"), ("l", "r"), ("L", "R"))
 
 
@@ -39,13 +39,13 @@ def mirrored_links(robot: Robot) -> dict[str, str]:
 
     The mirror plane is y = 0 of the root.
     """
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     places = {body.name: i for i, body in enumerate(robot.bodies)}
     for name, i in places.items():
         for twin in _other_side(name):
-            if twin in places and i >= robot.free_coordinates and _are_mirrored(robot, i, places[twin], found):
-                found[name] = twin
-    return found
+            if twin in places and i >= robot.free_coordinates and _are_mirrored(robot, i, places[twin], pairs):
+                pairs[name] = twin
+    return pairs
 
 
 def _other_side(name: str) -> list[str]:
@@ -61,7 +61,8 @@ def _other_side(name: str) -> list[str]:
 
 
 def _are_mirrored(robot: Robot, left: int, right: int, pairs: Mapping[str, str]) -> bool:
-    """Return whether two joints are mirror images, on parents that are mirror images or the same."""
+    """Return whether two joints are mirror images, on one parent link or on mirrored parents; pairs: names of mirrored
+    links so far."""
     a, b = robot.joints[left], robot.joints[right]
     above = (robot.body_names[a.parent], robot.body_names[b.parent])
     if a.kind != b.kind or not (a.parent == b.parent or pairs.get(above[0]) == above[1]):
@@ -78,15 +79,15 @@ def symmetry(model: Model, pairs: Mapping[str, str] | None = None, *, std: float
     Args:
         model: model of the robot.
         pairs: names of bodies {left: right}; by default those of `mirrored_links`.
-        std: standard deviation of the differences within a pair, relative to the nominal parameter, or in SI units
-            without one.
+        std: standard deviation of the differences within a pair, relative to the nominal parameter, or in SI units if
+            the parameter has no nominal value.
     """
     robot = model.robot
     chosen = mirrored_links(robot) if pairs is None else dict(pairs)
     if not chosen:
         raise ModelError(f"robot '{robot.name}' has no links whose names and places are mirror images",
                          "name the pairs, {left: right}", code="no-symmetry")
-    names, rows, items = model.parameters.names, [], model.parameters.items
+    names, rows, items = model.parameters.names, list[tuple[str, str, float, float]](), model.parameters.items
     numbers = {body.name: i for i, body in enumerate(robot.bodies)}
     for left, right in chosen.items():
         for side in (left, right):
@@ -95,11 +96,9 @@ def symmetry(model: Model, pairs: Mapping[str, str] | None = None, *, std: float
                                  code="unknown-body")
         i, j = numbers[left] + 1, numbers[right] + 1
         size = _body_sizes([items[names.index(f"{name}{i}")].nominal for name in ten.NAMES])
-        for k, name in enumerate(ten.NAMES):
-            rows.append((f"{name}{i}", f"{name}{j}", float(_MIRROR_Y[k]), size[k]))
-        for p in items:
-            if p.owner == i - 1 and p.body is None and f"{p.symbol}{j}" in names:
-                rows.append((p.name, f"{p.symbol}{j}", 1.0, abs(p.nominal or 0.0) or 1.0))
+        rows += [(f"{name}{i}", f"{name}{j}", float(_MIRROR_Y[k]), size[k]) for k, name in enumerate(ten.NAMES)]
+        rows += [(p.name, f"{p.symbol}{j}", 1.0, abs(p.nominal or 0.0) or 1.0) for p in items
+                 if p.owner == i - 1 and p.body is None and f"{p.symbol}{j}" in names]
     matrix = np.zeros((len(rows), len(names)))
     for row, (left, right, sign, scale) in zip(matrix, rows, strict=True):
         row[names.index(left)], row[names.index(right)] = 1.0 / (std * scale), -sign / (std * scale)

@@ -18,9 +18,9 @@ from dynid.robot import FREE_COORDINATES as SIX
 
 _POSTURE_SPREAD = 1.0  # rad or m of random joint positions
 _SAMPLES_PER_PARAMETER = 4  # random motions for each parameter, so that no rank is missed
-_MIN_NOISE = 1e-3  # of the largest: lower bound of a coordinate's noise, for coordinates with few rows
+_MIN_NOISE = 1e-3  # lower bound of a coordinate's noise, as a share of the largest, for coordinates with few rows
 _SPREAD_OF_VARIANCES = 1.0  # relative standard deviation of the variances of coordinates of one kind
-_VARIANCE_FITS = 3  # fits of the variances, each weighted by the previous one
+_VARIANCE_FITS = 3  # number of fits of the variances; each fit is weighted by the variances of the previous fit
 
 
 def floating_base_parameters(model: Model, equations: FloatingEquations, *, contacts: Sequence[Contact] = (),
@@ -50,7 +50,7 @@ def floating_base_parameters(model: Model, equations: FloatingEquations, *, cont
     rng = np.random.default_rng(seed)
     states = [list(map(bool, one)) for one in schedules] or [[True] * len(contacts)]
     count = max(24, _SAMPLES_PER_PARAMETER * len(model.parameters) // len(states))
-    found = []
+    blocks = []
     for state in states:
         # A round foot gives the same base parameters as a point foot.
         active = [replace(contact, radius=0.0) for contact, stands in zip(contacts, state, strict=True) if stands]
@@ -64,11 +64,10 @@ def floating_base_parameters(model: Model, equations: FloatingEquations, *, cont
             dq -= np.einsum("sij,sj->si", inverse, np.einsum("sij,sj->si", jacobian, dq))
             bias = np.hstack([contact_bias(robot, contact, q, dq) for contact in active])
             ddq -= np.einsum("sij,sj->si", inverse, np.einsum("sij,sj->si", jacobian, ddq) + bias)
-        ddq[:, :3] -= down * (np.linalg.norm(robot.gravity) or 0.0)  # the proper acceleration
+        ddq[:, :3] -= down * np.linalg.norm(robot.gravity)  # the proper acceleration
         mixing, keep = null_rows(jacobian, owners, np.ones((count, len(active)), dtype=bool), np.ones(robot.dof))
-        rows = mixing @ model.regressor(q, dq, ddq)
-        found.append(rows[keep])
-    tall = np.vstack(found)
+        blocks.append((mixing @ model.regressor(q, dq, ddq))[keep])
+    tall = np.vstack(blocks)
     if not len(tall):
         raise NotPossibleError(f"with all contacts standing, no equation of robot '{robot.name}' is free of contact "
                                "forces", "use measured forces, or motions with fewer standing contacts",
@@ -117,7 +116,8 @@ def equation_noise(equations: Equations, beta: Array) -> Array:
 
 
 def _squares(equations: Equations, beta: Array, n: int) -> tuple[Array, Array]:
-    """Return squares of the combinations of equations (rows, 6 + n) and of the residuals (rows,) of all used rows."""
+    """Return, for all used rows, the squared factors by which a row combines equations of coordinates (rows, 6 + n),
+    and the squared residuals (rows,)."""
     squares, residuals = list[Array](), list[Array]()
     for piece in equations.pieces():
         if not len(piece.rows):

@@ -7,8 +7,8 @@ like torques. The four kinds of equations differ in the right-hand side and in t
 - "wrenches": all rows, measured contact forces;
 - "base": the six rows of the base alone, measured contact forces, no joint torques;
 - "projected": rows of the null space of the standing contacts' Jacobian, no contact forces;
-- "flight": all rows without contact, while the robot is suspended from a sensor whose force is given; the rows of the
-  joints alone while it flies or is suspended without one.
+- "flight": all rows without contact while the robot is suspended from a force sensor; the rows of the joints alone
+  while the robot flies or is suspended without a sensor.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
 FloatingEquations = Literal["wrenches", "base", "projected", "flight"]
-DEFAULT_GUARD = 0.03  # s before and after a contact in which it still counts as active: exceeds delays of schedules
+DEFAULT_GUARD = 0.03  # s before and after a contact in which it counts as active, longer than delays of contact signals
 FILTER_MEMORY = 0.8  # periods of the cut-off over which the filter of the torques spreads a contact force
 
 
@@ -75,8 +75,8 @@ def expanded(robot: Robot, log: FloatingLog, equations: FloatingEquations, *, no
              guard: float = DEFAULT_GUARD, notes: Sequence[str] = ()) -> Recording:
     """Return a log as a recording with columns of the base in front of those of the joints.
 
-    Its torques are generalised forces. `Recording.to_samples` converts filtered samples to the 6 + n coordinates of the
-    robot. Arguments are those of `prepare_floating`.
+    The torques of the recording are generalised forces. `Recording.to_samples` converts its filtered samples to the
+    6 + n coordinates of the robot. Arguments are those of `prepare_floating`; notes: sentences for the recording.
     """
     _check(robot, log, equations)
     columns = _base_columns(robot, log)
@@ -148,8 +148,7 @@ def _check(robot: Robot, log: FloatingLog, equations: str) -> None:
     lacks = None
     if not robot.has_free_base:
         raise RecordingError(f"robot '{robot.name}' has a fixed base", "load the robot with fixed_base=False; if its "
-                                                                       "base is fixed, use dynid.prepare "
-                                                                       "instead", code="fixed-base")
+                             "base is fixed, use dynid.prepare instead", code="fixed-base")
     if equations not in get_args(FloatingEquations):
         raise RecordingError(f"there are no equations '{equations}'; there are "
                              f"{', '.join(get_args(FloatingEquations))}", code="unknown-equations")
@@ -160,7 +159,7 @@ def _check(robot: Robot, log: FloatingLog, equations: str) -> None:
     elif equations in ("wrenches", "base") and not log.wrenches:
         lacks = "measured contact forces"
     elif equations == "projected" and (log.standing is None or not log.contacts):
-        lacks = "contacts and the times at which they stand"
+        lacks = "contacts and the times at which they are active"
     elif equations == "flight" and log.tau is None and not log.wrenches:
         lacks = "joint torques or the force of a suspension, without which only ratios of parameters are identifiable"
     elif log.orientation is None and any(one.axes == "world" for one in log.wrenches):
@@ -254,11 +253,9 @@ def _ground_direction(robot: Robot, log: FloatingLog) -> Array | None:
 
 
 def _in_root_axes(wrench: FootWrench, pose: Array, turns: Array | None, down: Array | None) -> Array:
-    """Return a measured wrench (samples, 6) in the axes of the root.
-
-    pose: poses of its frame there (samples, 4, 4). turns: rotations of the root. down: unit vector toward the ground,
-    for round feet.
-    """
+    """Return a measured wrench (samples, 6) in the axes of the root; pose: poses (samples, 4, 4) of the wrench's frame
+    in the root. turns: rotations (samples, 3, 3) of the root in the world, or None. down: unit vector (samples, 3)
+    toward the ground, for round feet, or None."""
     values = np.zeros((len(pose), SIX))
     values[:, :np.shape(wrench.values)[1]] = wrench.values
     if wrench.axes == "frame":

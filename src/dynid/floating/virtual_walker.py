@@ -1,8 +1,8 @@
 """Synthetic logs of a robot with a free base that moves over standing feet, by inverse dynamics.
 
 The base and the joints that carry no contact move on sums of sines. Joints between base and contacts follow from the
-feet, which stand still or are lifted one after the other. Torques and contact forces are those of inverse dynamics;
-where several distributions of the contact forces are possible, the one with the smallest sum of squares is taken.
+feet, which stand still or are lifted one after the other. Torques and contact forces are those of inverse dynamics. If
+several distributions of the contact forces are possible, the distribution has the smallest sum of squares.
 """
 
 from __future__ import annotations
@@ -32,8 +32,14 @@ _STEP_DAMPING = 1e-14  # m^2 or rad^2 added to J J', which regularises singular 
 
 @dataclass(frozen=True)
 class SensorNoise:
-    """Standard deviations of white noise: joint positions (rad), joint torques (N m), contact forces (N), contact
-    moments (N m), position (m) and orientation (rad) of the base, angular rate (rad/s) and specific force (m/s^2)."""
+    """Standard deviations of the white noise of the sensors of a walking robot.
+
+    Attributes:
+        position, torque: joint positions (rad or m) and joint torques (N m or N).
+        force, moment: contact forces (N) and contact moments (N m).
+        base_position, base_orientation: position (m) and orientation (rad) of the base.
+        angular_rate, specific_force: signals of an IMU, rad/s and m/s^2.
+    """
 
     position: float = 0.0
     torque: float = 0.0
@@ -76,8 +82,8 @@ def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLik
         seed: seed of the random phases and amplitudes.
         sway: largest displacement of the base, m.
         tilt: largest rotation of the base, rad.
-        swing: largest motion of joints that carry no contact, rad, one or one per joint.
-        lift: height to which feet are lifted one after the other, m; zero leaves them on the ground.
+        swing: largest motion of joints that carry no contact, rad, one number or one per joint.
+        lift: height to which feet are lifted one after the other, m; zero leaves all feet on the ground.
         top_frequency: highest frequency of the sines, Hz.
         shift: displacement of the base away from the foot that is lifted, m, so that the others can carry the robot.
     """
@@ -130,7 +136,7 @@ def virtual_log(robot: Robot, contacts: Sequence[Contact], motion: WalkerMotion,
     """Return the log of a motion with torques, contact forces in the axes of the feet, pose and IMU of the base.
 
     Args:
-        robot: the robot, whose inertias are the true ones.
+        robot: the robot, with true inertias.
         contacts: feet of the motion.
         motion: a motion of `standing_motion`.
         noise: noise of the sensors. Default: none.
@@ -154,7 +160,7 @@ def virtual_log(robot: Robot, contacts: Sequence[Contact], motion: WalkerMotion,
     loads = np.einsum("sij,sj->si", np.linalg.pinv(jacobian[:, :, :SIX].transpose(0, 2, 1)), force[:, :SIX])
     left = force - np.einsum("sji,sj->si", jacobian, loads)
     if np.abs(left[:, :SIX]).max() > 1e-6 * np.abs(force[:, :SIX]).max():
-        raise NotPossibleError(f"the standing feet of robot '{robot.name}' cannot support it in some samples",
+        raise NotPossibleError(f"the standing feet of robot '{robot.name}' cannot support the robot in some samples",
                                "let more feet stand", code="feet-cannot-hold")
     wrenches, at = [], 0
     for contact, width in zip(contacts, widths, strict=True):
@@ -196,8 +202,9 @@ def _sines(t: Array, count: int, rng: np.random.Generator, top: float) -> tuple[
 
 
 def _lifts(t: Array, feet: int, height: float) -> Array:
-    """Return the heights of the feet (samples, feet), m, and their first and second derivatives. One foot after the
-    other is lifted for half a second, with half a second between, as the fourth power of a sine."""
+    """Return the heights of the feet, m, and their first and second derivatives (3, samples, feet). One foot after the
+    other is lifted for half a second, with half a second between. The height over time is the fourth power of a
+    sine."""
     out = np.zeros((3, len(t), feet))
     if height <= 0.0 or not feet:
         return out
@@ -213,8 +220,8 @@ def _lifts(t: Array, feet: int, height: float) -> Array:
 
 
 def _shifts(t: Array, toward: Array) -> list[Array]:
-    """Return the base displacement (samples, 2) toward each foot (feet, 2) while it is lifted, and its two
-    derivatives."""
+    """Return the displacement of the base (samples, 2) toward each foot while the foot is lifted, and its first and
+    second derivatives; toward: horizontal unit vectors (feet, 2) to the feet."""
     turn, phase = 2 * np.pi, t % len(toward)
     foot = toward[np.minimum(phase.astype(int), len(toward) - 1)]
     profiles = (0.5 - 0.5 * np.cos(turn * phase), 0.5 * turn * np.sin(turn * phase),
@@ -280,7 +287,7 @@ def leg_rates(robot: Robot, feet: Sequence[Contact], q: Array, v: Array, a: Arra
 
     Args:
         robot: a robot with a free base.
-        feet: points or soles, see `fixed_feet`.
+        feet: contacts of the feet, points or soles, see `fixed_feet`.
         q: configurations (samples, 7 + n).
         v: velocities (samples, 6 + n), zero for the legs.
         a: accelerations (samples, 6 + n), zero for the legs.

@@ -35,11 +35,12 @@ from dynid.regression import BaseParameters
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
-_UNIT_TOLERANCE = 0.05  # of the norm of a quaternion: within it the quaternion is normalised, else refused
-_KIND_REASONS = {"wrenches": "all rows, because forces on the feet and joint torques are measured",
-        "base": "rows of the base alone, because forces on the feet are measured and joint torques are not",
-        "projected": "rows without contact forces, because contacts are known and their forces are not measured",
-        "flight": "rows without contacts, because only the given sensor touches the robot"}
+_UNIT_TOLERANCE = 0.05  # largest error of the norm of a quaternion, which is then normalised; otherwise it is refused
+_KIND_REASONS = {
+    "wrenches": "all rows, because forces on the feet and joint torques are measured",
+    "base": "rows of the base alone, because forces on the feet are measured and joint torques are not",
+    "projected": "rows without contact forces, because contacts are known and their forces are not measured",
+    "flight": "rows without contacts, because only the given sensor touches the robot"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +61,7 @@ class FloatingRules:
 
 
 def whole_body_recording(recording: Recording, robot: Robot, mapping: Mapping, rules: FloatingRules) -> Recording:
-    """Convert a recording of joints and base to one whose samples are equations of the whole robot.
+    """Return a recording whose samples are equations of the whole robot, from a recording of joints and base.
 
     Args:
         recording: recording as read, with the signals of the base in `base_signals`.
@@ -77,8 +78,8 @@ def whole_body_recording(recording: Recording, robot: Robot, mapping: Mapping, r
     stated = f"as specified, {kind}" if rules.equations else f"{kind}: {_KIND_REASONS[kind]}"
     notes += [f"motion of the base from {_log_source(log)}", f"equations {stated}"]
     noise = None if rules.noise is None else np.array(rules.noise)
-    found = expanded(robot, log, kind, noise=noise, guard=rules.guard, notes=(*recording.notes, *notes))
-    return replace(found, base_signals=recording.base_signals, base_columns=recording.base_columns,
+    whole = expanded(robot, log, kind, noise=noise, guard=rules.guard, notes=(*recording.notes, *notes))
+    return replace(whole, base_signals=recording.base_signals, base_columns=recording.base_columns,
                    dropped=recording.dropped, dropped_rows=recording.dropped_rows)
 
 
@@ -90,8 +91,8 @@ def _log_source(log: FloatingLog) -> str:
 
 
 def floating_log(recording: Recording, robot: Robot, mapping: Mapping) -> tuple[FloatingLog, list[str]]:
-    """Return the signals of a recording of a robot with a free base, and notes on assumptions."""
-    source, notes = recording.source, list[str]()
+    """Return the signals of a recording of a robot with a free base, and sentences on the assumptions made."""
+    notes = list[str]()
     recording = replace(recording, base_signals=_readable(recording, notes))
     signals, orientation = recording.base_signals, None
     if "base_orientation" in signals:
@@ -112,9 +113,8 @@ def floating_log(recording: Recording, robot: Robot, mapping: Mapping) -> tuple[
         robot.frame(frame)
         wrenches = (*wrenches, FootWrench(frame, np.asarray(recording.wrench)))
     tau = None if recording.is_torque_free else recording.tau
-    found = FloatingLog(recording.t, recording.q, tau, signals.get("base_position"), orientation, imu, wrenches,
-                        contacts, standing, source, velocity)
-    return found, notes
+    return FloatingLog(recording.t, recording.q, tau, signals.get("base_position"), orientation, imu, wrenches,
+                       contacts, standing, recording.source, velocity), notes
 
 
 def chosen_equations(log: FloatingLog, mapping: Mapping) -> FloatingEquations:
@@ -127,8 +127,8 @@ def chosen_equations(log: FloatingLog, mapping: Mapping) -> FloatingEquations:
     if log.tau is not None and log.standing is not None:
         return "projected"
     lacks = "joint torques" if log.tau is None else "contacts"
-    raise RecordingError(f"{log.source}: has neither complete forces on the feet nor {lacks}, so no equation is free "
-                         "of unknown forces", "map the forces with --set 'log.foot_force=[...]' or contacts with --set "
+    raise RecordingError(f"{log.source} has neither complete forces on the feet nor {lacks}, so no equation is free of "
+                         "unknown forces", "map the forces with --set 'log.foot_force=[...]' or contacts with --set "
                          "'log.contact=[...]'; if all feet stand throughout, --set log.contact=always, and if nothing "
                          "touches the robot, --set log.contact=never", code="log-lacks-signal")
 
@@ -146,7 +146,7 @@ def _orientation(recording: Recording, mapping: Mapping, notes: list[str]) -> Ar
     wrong = np.flatnonzero(np.abs(norm - 1.0) > _UNIT_TOLERANCE)
     if len(wrong):
         raise RecordingError(f"{recording.source}: the orientation of the base has the norm {norm[wrong[0]]:.3g} in "
-                             f"sample {wrong[0]}; a unit quaternion has the norm 1", "map its four columns with --set "
+                             f"sample {wrong[0]}; a unit quaternion has the norm 1", "map the four columns with --set "
                              "'log.base_orientation=[...]'", code="not-unit-quaternion")
     given = given / norm[:, None]
     letters = [name_words(name)[-1][-1:] for name in recording.base_columns.get("base_orientation", ())]
@@ -176,8 +176,8 @@ def _readable(recording: Recording, notes: list[str]) -> dict[str, Array]:
 
 
 def _quaternion_order(recording: Recording, choices: dict[QuaternionOrder, Array]) -> tuple[QuaternionOrder, str]:
-    """Return the order of quaternion components that fits the angular rates of an IMU best, and a note. Without an IMU,
-    it is the order in which the base is more upright."""
+    """Return the order of quaternion components that fits the angular rates of an IMU best, and the reason as text.
+    Without an IMU, the order is chosen for which the base is more upright."""
     rate = _rate(recording)
     if rate is not None and float(np.std(rate)) > 0.0:
         errors = order_errors(recording.t, rate, choices)
@@ -192,9 +192,7 @@ def _rate(recording: Recording) -> Array | None:
 
 
 def _imu(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str]) -> Imu | None:
-    signals = recording.base_signals
-    force = signals.get("imu_specific_force")
-    rate = signals.get("imu_angular_rate", signals.get("base_angular_velocity"))
+    force, rate = recording.base_signals.get("imu_specific_force"), _rate(recording)
     if force is None or rate is None:
         return None
     ratio = specific_force_ratio(robot, np.asarray(force))
@@ -206,10 +204,10 @@ def _imu(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str])
     named = [frame.name for frame in robot.frames if frame.body == SIX - 1 and "imu" in name_words(frame.name)]
     frame = mapping.imu_frame or (named[0] if named else root)
     if mapping.imu_frame is None:
-        notes.append(f"the imu is taken to be at frame '{frame}', in its axes; state another with --set "
-                     "log.imu_frame=...")
+        notes.append(f"the imu is assumed at frame '{frame}', with the axes of this frame; state another frame with "
+                     "--set log.imu_frame=...")
     robot.frame(frame)
-    return Imu(frame, np.asarray(rate), np.asarray(force))
+    return Imu(frame, rate, np.asarray(force))
 
 
 def _refuse_imu(recording: Recording, robot: Robot) -> None:
@@ -221,15 +219,15 @@ def _refuse_imu(recording: Recording, robot: Robot) -> None:
                              "unknown", "map the accelerometer with --set 'log.imu_specific_force=[...]', or the "
                              "pose with --set 'log.base_position=[...]' and --set 'log.base_orientation=[...]'",
                              code="no-base-motion")
-    if "imu_angular_rate" not in signals and "base_angular_velocity" not in signals:
+    if _rate(recording) is None:
         raise RecordingError(f"{source}: the log has the specific force of the imu, but not its angular rate, so the "
-                             "motion of the base is unknown", "map it with --set 'log.imu_angular_rate=[...]'",
-                             code="no-base-motion")
+                             "motion of the base is unknown", "map the angular rate with --set "
+                             "'log.imu_angular_rate=[...]'", code="no-base-motion")
     ratio = specific_force_ratio(robot, np.asarray(signals["imu_specific_force"]))
     raise RecordingError(f"{source}: the specific force of the imu is {ratio:.3g} times gravity on average, so it is "
                          "probably in another unit or without gravity, and the log has no other motion of the base",
-                         "log it in m/s^2 with gravity, or map the pose with --set 'log.base_position=[...]' and --set "
-                         "'log.base_orientation=[...]'", code="no-base-motion")
+                         "log the specific force in m/s^2 with gravity, or map the pose with --set "
+                         "'log.base_position=[...]' and --set 'log.base_orientation=[...]'", code="no-base-motion")
 
 
 def _contacts(recording: Recording, robot: Robot, mapping: Mapping, notes: list[str]
@@ -256,8 +254,8 @@ def _contacts(recording: Recording, robot: Robot, mapping: Mapping, notes: list[
     feet = tuple(mapping.feet or loads or find_feet(robot))
     if mapping.contact in (ALWAYS, NEVER):
         if mapping.contact == ALWAYS and not feet:
-            raise RecordingError(f"{source}: all feet stand, but no frame of robot '{robot.name}' is named like a foot",
-                                 "name the frames with --set 'log.feet=[\"...\"]'", code="unknown-feet")
+            raise RecordingError(f"{source}: all feet are in contact, but no frame of robot '{robot.name}' is named "
+                                 "like a foot", "name the frames with --set 'log.feet=[\"...\"]'", code="unknown-feet")
         contacts = _as_contacts(feet, mapping)
         return contacts, np.full((len(recording), len(feet)), mapping.contact == ALWAYS), wrenches
     if "contact" in signals:
@@ -288,7 +286,7 @@ def _as_contacts(frames: Sequence[str], mapping: Mapping) -> tuple[Contact, ...]
 
 
 def whole_bodies(recordings: Sequence[Recording]) -> tuple[WholeBody, ...]:
-    """Return the transformations of recordings of a robot with a free base; empty for other recordings."""
+    """Return the conversions to samples of those recordings that are of a robot with a free base."""
     return tuple(one.to_samples for one in recordings if isinstance(one.to_samples, WholeBody))
 
 
@@ -311,7 +309,7 @@ def identifiable_parameters(model: LinearModel, recordings: Sequence[Recording])
 
 
 def with_noise(recording: Recording | None, noise: Sequence[float]) -> Recording | None:
-    """Return a recording whose projected rows are whitened by the noise of their equations (6 + n,)."""
+    """Return a recording whose projected rows are whitened by the standard deviations of the equations (6 + n,)."""
     if recording is None or not isinstance(recording.to_samples, WholeBody):
         return recording
     return replace(recording, to_samples=replace(recording.to_samples, noise=np.array(noise)))

@@ -23,7 +23,7 @@ from dynid.signals import at_times
 
 _LOWPASS_PERIODS = 1.25  # periods of the cut-off: half the length of a low-pass kernel
 _ROWS_PER_CYCLE = 2.5  # rows kept per second and Hz of the cut-off
-STOPS = 0.01  # share of the top speed below which a joint's row is not used
+STOPS = 0.01  # share of a joint's top speed below which the rows of the joint are not used
 
 Entries = Callable[..., tuple[Array, ...]]  # q, dq, .., tau (m, dof) -> rows (entries, m), one array per kernel
 
@@ -37,7 +37,8 @@ def low_pass_kernel(cutoff: float, rate: float) -> Array:
 
 
 def derivative_kernels(kernel: Array, rate: float) -> tuple[Array, Array, Array]:
-    """Return the kernel, and its first and second differences of fourth order, all (odd + 4,)."""
+    """Return a smoothing kernel and kernels of the first and second derivative (differences of fourth order). kernel:
+    smoothing kernel (odd,). rate: sampling rate, Hz. All three results are (odd + 4,)."""
     first = rate / 12.0 * np.array([-1.0, 8.0, 0.0, -8.0, 1.0])  # as convolved: the newest sample first
     second = rate ** 2 / 12.0 * np.array([-1.0, 16.0, -30.0, 16.0, -1.0])
     return (np.convolve(kernel, [0.0, 0.0, 1.0, 0.0, 0.0]), np.convolve(kernel, first), np.convolve(kernel, second))
@@ -45,12 +46,12 @@ def derivative_kernels(kernel: Array, rate: float) -> tuple[Array, Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class CausalFilter:
-    """Kernels from raw samples on a grid to rows.
+    """Kernels that compute the rows of a regression from raw samples on a uniform grid.
 
     Attributes:
         rate: Rate of the grid, Hz.
         motion: Kernels (taps,) of the position and its derivatives, all of one length, the newest sample first.
-        motion_late: Delay of the motion in samples.
+        motion_late: Delay of the filtered motion in samples.
         rows: Kernels (lags,) of the arrays of `Entries`, all of one length, the oldest sample first; a row is the sum
             of the filtered arrays.
         late: Number of samples from the time of a row to its newest sample.
@@ -93,7 +94,7 @@ class TimedRows(NamedTuple):
 
 
 class Grid:
-    """Uniform grid of one segment, at `rate` Hz from its first time stamp, `start`."""
+    """Resampling of one segment of a stream to a uniform grid of `rate` Hz, which begins at time stamp `start` (s)."""
 
     def __init__(self, rate: float) -> None:
         self.rate, self.start = rate, 0.0
@@ -117,10 +118,10 @@ class Grid:
 
 
 class CausalRows:
-    """Rows of one segment: raw samples in, rows of the regression out, with a delay of `filter.delay` seconds.
+    """Conversion of the raw samples of one segment to rows of the regression, with a delay of `filter.delay` seconds.
 
     Args:
-        entries: computes the entries along a motion.
+        entries: function that computes the entries of the regressor along a motion.
         causal_filter: kernels of motion and rows.
         slow: speed below which a joint's row is not used, rad/s or m/s; None for 1 % of the top speed so far.
         top: top speeds so far (dof,), which are updated.
@@ -135,18 +136,18 @@ class CausalRows:
         self._motion: tuple[Array, Array] | None = None  # positions and torques on the grid
         self._held: list[Array] = []  # entries (m, rows) for future rows
         self._speeds, self._tops = np.zeros((0, dof)), np.zeros((0, dof))
-        self._first = 0  # index of the first of them
+        self._first = 0  # index on the grid of the first stored entry
 
     def push(self, t: Array, q: Array, tau: Array) -> TimedRows | None:
         """Add raw samples of the segment; return the rows that they complete, or None.
 
         Shapes are (m,), (m, dof) or (m, 2 dof) with references, and (m, dof).
         """
-        found = self._grid.push(t, q, tau)
-        if found is None:
+        resampled = self._grid.push(t, q, tau)
+        if resampled is None:
             return None
-        positions, torques = found if self._motion is None else (
-            np.concatenate(both) for both in zip(self._motion, found, strict=True))
+        positions, torques = resampled if self._motion is None else (
+            np.concatenate(both) for both in zip(self._motion, resampled, strict=True))
         reach, late = self._reach, self.filter.motion_late
         self._motion = positions[-reach:], torques[-reach:]
         if len(positions) <= reach:
@@ -163,14 +164,14 @@ class CausalRows:
         return self._rows()
 
     def _rows(self) -> TimedRows | None:
-        """Return the decimated rows whose samples have all arrived."""
+        """Return the decimated rows whose samples have all arrived, or None if there are none."""
         kernels, step = self.filter.rows, self.filter.step
         reach, first = len(kernels[0]) - 1, -(-self._first // step) * step - self._first
         starts = np.arange(first, len(self._speeds) - reach, step)
         if not len(starts):
             return None
         middle = starts + reach - self.filter.late
-        found = np.array([_filtered(kernels, self._held, k, reach) for k in starts.tolist()])
+        entries = np.array([_filtered(kernels, self._held, k, reach) for k in starts.tolist()])
         least = STOPS * self._tops[starts + reach] if self.slow is None else np.full((len(starts), 1), self.slow)
         keep = np.abs(self._speeds[middle]) >= least
         if np.isfinite(self.stands):
@@ -181,11 +182,12 @@ class CausalRows:
         dropped = int(starts[-1]) + 1
         self._held, self._first = [x[dropped:] for x in self._held], self._first + dropped
         self._speeds, self._tops = self._speeds[dropped:], self._tops[dropped:]
-        return TimedRows(t, np.ascontiguousarray(found.T), keep)
+        return TimedRows(t, np.ascontiguousarray(entries.T), keep)
 
 
 def _filtered(kernels: tuple[Array, ...], held: list[Array], start: int, reach: int) -> Array:
-    """Return one row (rows,): the sum of the kernels applied to their entries (m, rows) from `start` on."""
+    """Return the filtered entries (rows,) of one time: the sum of each kernel applied to its entries (m, rows). start:
+    index of the first entry of the window. reach: length of the window in entries, minus one."""
     row = kernels[0] @ held[0][start:start + reach + 1]
     for kernel, entries in zip(kernels[1:], held[1:], strict=True):
         row += kernel @ entries[start:start + reach + 1]
@@ -193,8 +195,5 @@ def _filtered(kernels: tuple[Array, ...], held: list[Array], start: int, reach: 
 
 
 def convolved(x: Array, kernel: Array) -> Array:
-    """Return the kernel applied to every window of x (rows, columns), its first entry on the newest row.
-
-    The result is (rows - len(kernel) + 1, columns).
-    """
+    """Return the convolution (rows - taps + 1, columns) of x (rows, columns) with a kernel (taps,), along the rows."""
     return np.asarray(sliding_window_view(x, len(kernel), axis=0) @ kernel[::-1])

@@ -21,19 +21,20 @@ from dynid.estimate.recursive.recursion import Recursion, RestartSegment
 from dynid.estimate.recursive.watchers import InnovationTest, low_power
 from dynid.regression import BaseParameters, Factor
 
-_NEARLY_ALL_OF_MISFIT, _MOST_OF_MISFIT = 0.98, 0.7  # shares of a misfit
+# shares of the new error that parameters must explain: after a transient change, and after a lasting one
+_NEARLY_ALL_OF_MISFIT, _MOST_OF_MISFIT = 0.98, 0.7
 _RANK_TOLERANCE = 1e-8  # singular values of a candidate below this share of the largest are zero
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """One candidate explanation of a change.
+    """One candidate explanation of a change of the robot in a stream.
 
     Attributes:
         kind: "load", "friction", "drive-gain" or "contact".
-        of: "all", a joint's name, or the outermost joint of a contact.
-        evidence: log evidence against no change.
-        explained: explained share of the new error.
+        of: what changed: "all", "all joints", the name of a joint, or the outermost joint that a contact loads.
+        evidence: log evidence of the explanation, relative to no change.
+        explained: share of the new error that the explanation accounts for.
     """
 
     kind: str
@@ -49,12 +50,12 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Change:
-    """A change in a stream.
+    """A change of the robot in a stream, at which earlier data were discarded.
 
     Attributes:
-        sample, samples: number of samples before and after the change.
-        explanations: the best first.
-        ended: whether another restart ended the data after it.
+        sample, samples: number of samples before the change, and from the change to the next one.
+        explanations: candidate explanations of the change, the best first.
+        ended: whether another change followed.
     """
 
     sample: int
@@ -81,6 +82,7 @@ def changes(recursion: Recursion) -> tuple[Change, ...]:
 
 
 def _change(stretch: RestartSegment, recursion: Recursion, ended: bool) -> Change:
+    """Return the change at the start of an interval of data, explained; ended: whether another change followed."""
     usual = recursion.watcher.usual if isinstance(recursion.watcher, InnovationTest) else np.ones(len(recursion.scale))
     weights = recursion.scale / np.sqrt(np.where(usual > 0.0, usual, 1.0))
     parts = [weight * factor.r for weight, factor in zip(weights, stretch.regression.factors, strict=True)]
@@ -89,15 +91,15 @@ def _change(stretch: RestartSegment, recursion: Recursion, ended: bool) -> Chang
     residual, rows = np.concatenate(own), np.array(stretch.regression.rows, dtype=float)
     slow = _slowness(recursion.innovations())
     unknown = 0.5 * float(np.log(max(rows.sum() / slow, 2.0)))
-    # The part that the earlier noise does not explain.
+    # The part of the squared residuals that the earlier noise does not explain.
     excess = max(float(residual @ residual) - rows.sum(), 1e-300)
-    found = []
+    explanations = []
     for kind, of, design in _candidates(recursion.layout.base, recursion.joints, parts, stretch):
         fitted, unknowns = _explained(design, residual)
-        found.append(Explanation(kind, of, 0.5 * fitted / slow - unknown * unknowns, min(fitted / excess, 1.0)))
-    found += _contact(own, rows, slow, unknown, recursion.joints)
-    found.sort(key=lambda one: -one.evidence)
-    return Change(stretch.start, stretch.stop - stretch.start, tuple(found), ended)
+        explanations.append(Explanation(kind, of, 0.5 * fitted / slow - unknown * unknowns, min(fitted / excess, 1.0)))
+    explanations += _contact(own, rows, slow, unknown, recursion.joints)
+    explanations.sort(key=lambda one: -one.evidence)
+    return Change(stretch.start, stretch.stop - stretch.start, tuple(explanations), ended)
 
 
 def _contact(own: Sequence[Array], rows: Array, slow: float, unknown: float, joints: Sequence[str]
@@ -105,7 +107,9 @@ def _contact(own: Sequence[Array], rows: Array, slow: float, unknown: float, joi
     """Return a list with the explanation by a contact at the most probable link; empty if no joint has larger residuals
     than before.
 
-    The contact torques on the joints that carry the link are assumed as large as their residuals.
+    The contact torques on the joints that carry the link are assumed as large as the residuals of these joints. own:
+    residuals of each joint, in units of its earlier noise. rows: number of equation rows of each joint (dof,). slow:
+    low-frequency power of the noise over its variance. unknown: log evidence that each unknown costs.
     """
     rho = np.array([max(float(x @ x) / max(n, 1.0), 1e-12) for x, n in zip(own, rows, strict=True)])
     gains = np.where(rho > 1.0, 0.5 * rows * (rho - 1.0 - np.log(rho)) / slow, 0.0) - unknown
@@ -124,7 +128,7 @@ def _slowness(innovations: Array) -> float:
 
 def _candidates(base: BaseParameters, joints: Sequence[str], parts: Sequence[Array], stretch: RestartSegment
                 ) -> Iterator[tuple[str, str, Array]]:
-    """Yield kind, subject, and design matrix (rows, unknowns) of every candidate change."""
+    """Yield kind, changed part, and design matrix (rows, unknowns) of every candidate change of parameters."""
     parameters, factors = base.parameters, stretch.regression.factors
     bodies = list(parameters.bodies.values())
     if bodies:
@@ -144,7 +148,7 @@ def _candidates(base: BaseParameters, joints: Sequence[str], parts: Sequence[Arr
 
 
 def _spread(matrix: Array, parts: Sequence[Array], factors: Sequence[Factor]) -> list[Array]:
-    """Return the equation rows of all joints for parameter changes of the form beta = matrix gamma."""
+    """Return the design matrix (rows, unknowns) of each joint for a change of base parameters by matrix @ unknowns."""
     return [part[:, :-1] @ matrix[factor.columns] for part, factor in zip(parts, factors, strict=True)]
 
 

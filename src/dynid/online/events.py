@@ -7,7 +7,7 @@ from typing import Any
 
 from dynid.output_fields import output_fields
 
-MAX_EVENTS_KEPT = 1000  # a stream may have one at every sample
+MAX_EVENTS_KEPT = 1000  # the latest events, because a stream may have an event at every sample
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class StreamEvent:
         code: gap, pause, repeated-stamp, backward-stamp, clock-restarted, not-finite, stuck-encoder, bad-line,
             lost-samples or source-ended; payload-changed of a live payload; friction-chosen, friction-not-chosen or
             model-changed of a watch.
+        text: a sentence on the event.
     """
 
     t: float

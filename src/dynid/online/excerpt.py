@@ -11,8 +11,8 @@ from dynid.arrays import Array
 from dynid.recording import Recording
 from dynid.recording.clean import ABSURD, ABSURD_TIME
 
-STRETCH_SECONDS = 5.0  # s: length of an interval; the borders of a low-pass are a small part of it
-MOST_SAMPLES = 60_000  # total number, the most that a choice of the cut-off uses; 7 MB for seven joints
+STRETCH_SECONDS = 5.0  # s: length of an interval, long compared with the border effects of a low-pass filter
+MOST_SAMPLES = 60_000  # samples in an excerpt, as many as the choice of the cut-off uses; 7 MB for seven joints
 GAP_SECONDS = 1.0  # s between intervals that are not consecutive, in a recording of the excerpt
 CLOCK_JUMP = 1.0  # s: a clock that goes back by more was reset; by less, one sample is out of order
 
@@ -45,7 +45,7 @@ class SampleSegment:
 
 
 class Excerpt:
-    """Intervals of a stream, evenly spread over it: all of them at first, then one in two, four and so on.
+    """Intervals of a stream, evenly spread over time: all intervals at first, then one in two, one in four and so on.
 
     Attributes:
         seconds: length of the stream so far, s, including dropped intervals.
@@ -62,7 +62,8 @@ class Excerpt:
         return self._every == 1
 
     def add(self, t: Array, q: Array, tau: Array) -> None:
-        """Store raw samples (m,), (m, dof) or (m, 2 dof) with commanded positions, (m, dof), except invalid ones."""
+        """Store the valid samples of raw time stamps t (m,), s, positions q (m, dof), or (m, 2 dof) with commanded
+        positions, and torques tau (m, dof)."""
         good = ((np.abs(t) <= ABSURD_TIME) & (np.abs(q) <= ABSURD["position"]).all(axis=1)
                 & (np.abs(tau) <= ABSURD["torque"]).all(axis=1))
         if good.any() and t[good][0] < self._last - CLOCK_JUMP:

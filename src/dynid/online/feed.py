@@ -48,11 +48,12 @@ class FeedOptions:
     Attributes:
         cutoff: cut-off of the low-pass filter, Hz; by default from the first ten seconds.
         rate: rate of the grid, Hz; by default from the first ten seconds.
-        gap: longest interpolated interval, s; default five periods or a tenth of the cut-off's.
+        gap: longest interpolated interval, s; default: five sampling periods, or a tenth of the period of the cut-off.
         equations: "torque", or "kernel" for rows without accelerations.
-        kernel_window: s; default gain 1/2 at the cut-off. The other kernel options are those of `Preparation`.
-        step: decimation; default: the largest that the cut-off allows.
-        stuck: exclude joints with a stuck position.
+        kernel_window: length of the kernel, s; by default its gain at the cut-off is 1/2. The other kernel options are
+            those of `Preparation`.
+        step: decimation: one row is kept per `step` samples; default: the largest that the cut-off allows.
+        stuck: whether samples are skipped while the position of a joint is stuck.
     """
 
     cutoff: float | None = None
@@ -71,7 +72,7 @@ class FeedOptions:
 
     @property
     def kernel_options(self) -> KernelOptions:
-        """Return the options of the kernel, without its window."""
+        """Options of the kernel filter, without the length of its window."""
         return KernelOptions(self.kernel_order, self.kernel_alpha, self.kernel_beta, self.kernel_delay,
                              tuple(self.suppress), self.product_order)
 
@@ -93,13 +94,19 @@ class FeedOptions:
 
 
 class Feed:
-    """Conversion of raw samples to rows with their times, which are passed to the callback `take`.
+    """Conversion of raw samples to rows of a regression with their times, which are passed to the callback `take`.
+
+    Args:
+        joints: names of the joints.
+        entries: function that computes the entries of the regressor along a motion, see `RowEntries`.
+        take: function that receives the rows.
+        options: rate, cut-off and other options.
+        slow: speed below which a joint's row is not used, rad/s or m/s; None for 1 % of the top speed so far.
+        top: initial top speeds (dof,), rad/s or m/s.
+        stands: largest share of a row's window in which its joint may be slow, see `CausalRows`.
 
     Attributes:
-        entries: see `RowEntries`.
-        rate, cutoff: Hz, 0 while unknown.
-        top: (dof,), initial top speeds.
-        stands: see `CausalRows`.
+        rate, cutoff: rate of the grid and cut-off of the filter, Hz; 0 while unknown.
     """
 
     def __init__(self, joints: Sequence[str], entries: Entries, take: Take, options: FeedOptions, slow: float | None,
@@ -114,28 +121,24 @@ class Feed:
         self.stamps.gap = options.gap or 0.0
         self._rows: CausalRows | None = None
         self._run, self._top = -1, np.zeros(len(joints)) if top is None else top.copy()
-        self._first: list[tuple[float, Array, Array]] = []  # raw samples that determine the filter
+        self._first: list[tuple[float, Array, Array]] = []  # raw samples that wait for the filter
         # With dry friction, rows at rest are not informative; without it they are used from the start.
         self.has_moved, self._looked = slow is not None, -np.inf
 
     @property
     def delay(self) -> float:
-        """Delay of the rows, s; nan while the filter is not known."""
+        """Delay of the rows relative to the raw samples, s; nan while the filter is not known."""
         return float("nan") if self._rows is None else self._rows.filter.delay
 
     def push(self, t: Array, q: Array, tau: Array) -> int:
         """Add raw samples: stamps (m,), positions (m, dof) or (m, 2 dof) with references, torques (m, dof); return the
         number of completed rows."""
-        samples = [(float(stamp), x, y) for stamp, x, y in zip(t, q, tau, strict=True)]
-        if not self._ready() or not self.has_moved:
-            self._first += samples
-            if not self._moves() or not (self._ready() or self._learn()):
-                return 0
-            samples, self._first = self._first, []
-        return self._go(samples)
+        self._first += [(float(stamp), x, y) for stamp, x, y in zip(t, q, tau, strict=True)]
+        is_known = self._ready() and self.has_moved
+        return self._go() if is_known or (self._moves() and (self._ready() or self._learn())) else 0
 
     def _moves(self) -> bool:
-        """Whether the robot has moved; samples long before its motion are dropped."""
+        """Return whether the robot has moved, and drop samples that are long before its first motion."""
         if self.has_moved or not self._first:
             return self.has_moved
         last = self._first[-1][0]
@@ -155,15 +158,13 @@ class Feed:
         return self.has_moved
 
     def finish(self) -> int:
-        """Process waiting samples at the end of the source, with a filter from the available data."""
-        if not self._first or not (self._ready() or self._learn(ended=True)):
-            return 0
-        samples, self._first = self._first, []
-        return self._go(samples)
+        """Process the waiting samples at the end of the source, and return the number of completed rows. The filter is
+        chosen from the available samples, even if they are few."""
+        return self._go() if self._first and (self._ready() or self._learn(ended=True)) else 0
 
-    def _go(self, samples: list[tuple[float, Array, Array]]) -> int:
-        """Convert raw samples to equation rows; return their number."""
-        done = 0
+    def _go(self) -> int:
+        """Convert the waiting raw samples to rows of the regression, and return the number of completed rows."""
+        done, samples, self._first = 0, self._first, []
         for start in range(0, len(samples), _AT_ONCE):
             for sample in samples[start:start + _AT_ONCE]:
                 run, held = self.stamps.run, (self.stamps.t, self.stamps.q, self.stamps.tau)
@@ -174,7 +175,7 @@ class Feed:
         return done
 
     def _prepare(self, run: int, t: list[float], q: list[Array], tau: list[Array]) -> int:
-        """Return the rows of the buffered samples of a run, and empty the buffer."""
+        """Convert the buffered samples of a segment to rows, empty the buffer, and return the number of rows."""
         if not t:
             return 0
         if self._rows is None or run != self._run:
@@ -207,7 +208,8 @@ class Feed:
         return bool(self.rate and self.cutoff and self.stamps.gap)
 
     def _learn(self, ended: bool = False) -> bool:
-        """Determine rate, gap and cut-off from the first samples, if there are enough or the source has ended."""
+        """Determine rate, gap and cut-off from the first samples, and return whether this was possible. ended: whether
+        the source has ended, so that few samples must suffice."""
         given = self.options.rate is not None and self.options.cutoff is not None
         long = 0.0 if given or ended else _LEARNT_EARLIEST if len(self._first) >= _SAMPLES_FOR_RATE else _LEARNT_AFTER
         if len(self._first) < _MIN_SAMPLES_FOR_RATE or self._first[-1][0] - self._first[0][0] < long:
@@ -233,7 +235,7 @@ class Feed:
         return True
 
     def _cutoff(self, t: Array, q: Array) -> float:
-        """Return the cut-off from the spectrum of the first positions, Hz."""
+        """Return the cut-off (Hz) from the spectrum of the first positions q (m, dof) with time stamps t (m,), s."""
         rows = _longest_run(t, _RUN_GAP / self.rate)
         t, q = t[rows], q[rows]
         at = t[0] + np.arange(int((t[-1] - t[0]) * self.rate)) / self.rate
@@ -248,25 +250,25 @@ class Feed:
 
 
 def _longest_run(t: Array, gap: float) -> slice:
-    """Return the longest interval of stamps t (m,) without a gap above `gap` s."""
+    """Return the rows of the longest interval of time stamps t (m,), s, without a gap above `gap` s."""
     ends = np.concatenate([[0], np.flatnonzero(np.diff(t) > gap) + 1, [len(t)]])
     longest = int(np.argmax(np.diff(ends)))
     return slice(int(ends[longest]), int(ends[longest + 1]))
 
 
 def usable(t: float, q: Array, tau: Array) -> bool:
-    """Return whether a sample, its stamp (s), positions and torques (dof,), consists of plausible numbers."""
+    """Return whether a time stamp t (s), positions q (dof,) and torques tau (dof,) are plausible numbers."""
     return bool(abs(t) <= ABSURD_TIME and (np.abs(q) <= ABSURD["position"]).all()
                 and (np.abs(tau) <= ABSURD["torque"]).all())
 
 
 class Stamps:
-    """Check of raw samples one by one, and storage of the valid ones.
+    """Check of raw samples one by one, and storage of the valid samples.
 
     Attributes:
         gap: longest interpolated interval, s.
-        run: number of the present segment without a gap.
-        t, q, tau: its samples that are not yet processed.
+        run: number of the present segment, that is, of an interval of samples without a gap.
+        t, q, tau: samples of the present segment that are not yet processed.
         last_stamp: time stamp of the last valid sample, s.
     """
 
@@ -284,7 +286,7 @@ class Stamps:
         self._stuck, self._judged = np.zeros((2, len(joints)), dtype=bool)
 
     def add(self, t: float, q: Array, tau: Array) -> None:
-        """Add one raw sample: stamp (s), positions (dof,) or (2 dof,) with the commanded ones, torques (dof,)."""
+        """Add a raw sample: time stamp (s), positions (dof,), or (2 dof,) with commanded positions, torques (dof,)."""
         if not usable(t, q, tau):
             self._skip(t, "not-finite", self._what(t, q, tau))
             return
@@ -330,8 +332,8 @@ class Stamps:
         return bool(self._stuck.any())
 
     def _stopped_dead(self, j: int) -> bool:
-        """Return whether joint j stopped without deceleration: it moved equally far in the last two intervals before
-        the stop. False at the beginning of a segment."""
+        """Return whether joint j stopped without deceleration, that is, moved equally far in the last two intervals
+        before the stop. False at the beginning of a segment."""
         if not self._past:
             return False
         end = float(self._changed[j])

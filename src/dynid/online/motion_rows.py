@@ -23,7 +23,7 @@ _FLOAT = np.dtype(float)
 def checked_motion(joints: Sequence[str], *signals: ArrayLike, of: str = "") -> list[Array]:
     """Return positions, velocities, accelerations and torques of the joints as contiguous (samples, dof) arrays.
 
-    Raises an error for non-finite numbers; of: start of its message.
+    Raises an error for a wrong shape or non-finite numbers. of: beginning of the error message.
     """
     dof, found = len(joints), list[Array]()
     for name, signal in zip(("q", "dq", "ddq", "tau"), signals, strict=True):
@@ -78,9 +78,10 @@ class RowEntries:
     """Entries of a regression along a motion, before they are filtered (`CausalRows`).
 
     Args:
-        layout: Position of each entry.
+        layout: Row of each entry in the result.
         equations: "torque" for the regressor and torques, "kernel" for momentum and force.
-        beside: Further signals (k, m) of positions and velocities (m, dof), filtered like torques, below the rows.
+        beside: Function that computes further signals (k, m) from positions and velocities (m, dof). These signals are
+            filtered like torques and are the last rows of the result.
         load: Torques (m, dof) transmitted by the gears, from positions, velocities and torques (m, dof); for momentum
             and force of load-dependent friction.
 
@@ -137,7 +138,8 @@ class RowEntries:
 class OneSample:
     """Rows (layout.rows, 1) of one sample in preallocated arrays, because allocation takes longer than the computation.
 
-    terms: each with its entries among `values`; the torques come last. order: entry of each row.
+    terms: terms of the model, each with the slice of its entries in a vector of `count` values, of which the last are
+    the torques. order: index of each row's value in this vector (layout.rows,).
     """
 
     def __init__(self, robot: Robot, terms: list[tuple[SingleSample, slice]], order: Ints, count: int) -> None:

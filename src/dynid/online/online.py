@@ -36,7 +36,7 @@ from dynid.robot.free_base import refuse_free_base
 from dynid.threads import one_blas_thread, pool
 
 _SAMPLES_AT_ONCE = 512  # samples whose rows are computed at once
-# rad/s or m/s below which a joint is at rest, and samples after which the robot is
+# rad/s or m/s below which a joint is at rest, and number of consecutive samples after which the robot is at rest
 _REST_SPEED, _SAMPLES_UNTIL_REST = 0.01, 25
 Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
 
@@ -66,10 +66,10 @@ class Online(Streamed):
             n-th sample adds about b / n.
         robust: standard deviations beyond which a row has a lower weight; 0 for never.
         wanted: parameters that mrls estimates.
-        limits: of mrls, by name of a standard parameter; or "loose", "normal" or "tight" from the robot's file, or a
-            bounds file.
+        limits: limits of mrls, by name of a standard parameter; or "loose", "normal" or "tight" around the values of
+            the robot file, or a bounds file.
         base: base parameters, if they were computed before.
-        feeding: how `feed` prepares raw samples.
+        feeding: options of the filter by which `feed` prepares raw samples.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
@@ -88,13 +88,13 @@ class Online(Streamed):
                  slow: float | None = None, adds: float = 0.0, robust: float = 0.0, wanted: float | None = None,
                  limits: Limits = None, base: BaseParameters | None = None,
                  feeding: FeedOptions | None = None) -> None:
-        if isinstance(found := getattr(model, "robot", None), Robot):
-            refuse_free_base(found, "estimation from a stream")
+        if isinstance(robot := getattr(model, "robot", None), Robot):
+            refuse_free_base(robot, "estimation from a stream")
         for name, value in (("slow", slow), ("adds", adds), ("robust", robust)):
             if value is not None and not (math.isfinite(value) and value >= 0.0):
                 raise ModelError(f"{name} must be a finite number that is not negative, got {value}")
         self.model, self.slow = model, None if slow is None else float(slow)
-        self.about: dict[str, Any] = {}  # plain data that are saved with the stream, such as how its model was chosen
+        self.about: dict[str, Any] = {}  # plain data that `save` stores, such as how the model was chosen
         self.left_out = 0  # samples of a robot at rest, or with only slow joints
         self._stood = 0  # consecutive samples at rest
         self._complete = complete(model)
@@ -135,7 +135,7 @@ class Online(Streamed):
 
     @property
     def restarts(self) -> tuple[int, ...]:
-        """Sample counts at which earlier data were discarded."""
+        """Numbers of samples after which earlier data were discarded, because the robot had changed."""
         return tuple(self._stream.recursion.restarts)
 
     def __repr__(self) -> str:
@@ -188,7 +188,7 @@ class Online(Streamed):
         return keep
 
     def _keep_one(self, dq: Array) -> Bools | None:
-        """Return a mask of the used rows of one sample (1, dof), None if none is used."""
+        """Return a mask (1, dof) of the used equations of one sample with velocities dq (dof,); None if it is empty."""
         if self.slow is not None:
             keep = (np.abs(dq) >= self.slow).reshape(1, -1) if self.slow > 0.0 else self._all
             self.left_out += not keep.any()
@@ -230,7 +230,7 @@ class Online(Streamed):
                 once earlier samples had them.
 
         Returns:
-            The number of regression rows that were completed. Each is `delay` seconds old.
+            The number of completed regression rows. Each row belongs to a time `delay` seconds before the last sample.
         """
         if self.method not in INSTRUMENTAL:
             reference = None
@@ -253,7 +253,7 @@ class Online(Streamed):
 
     @property
     def _slow_when_fed(self) -> float | None:
-        """Speed below which a row of `feed` is not used; None for a hundredth of the joint's top speed."""
+        """Speed below which a joint's row from `feed` is not used, rad/s or m/s; None for 1 % of its top speed."""
         return self.slow if self.slow is not None or self._dry else 0.0
 
     # -- results ------------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ class Online(Streamed):
         return self._stream.arrays()
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-        """Restore the state from `facts` and `arrays`, in a stream with the same options."""
+        """Restore the state of a saved estimation with the same options, from the results of `facts` and `arrays`."""
         self._stream.restore(arrays)
         if not facts["outside"]:  # a prior estimate counts as data
             self._stream.recursion.outside = None

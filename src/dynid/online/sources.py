@@ -24,7 +24,7 @@ from dynid.recording import Recording
 
 Complain = Callable[[str], None]
 
-_POLL_INTERVAL = 0.05  # s between reads of a source without data
+_POLL_INTERVAL = 0.05  # s between attempts to read a source that has no new data
 _AT_ONCE = 256  # samples per block
 _LONGEST_LINE = 1 << 16  # characters, the size of a datagram: a longer line is not a sample
 _UDP_BUFFER_SECONDS = 5.0  # s of samples in the receive buffer of a UDP source while the estimate is computed
@@ -53,7 +53,7 @@ class Block(NamedTuple):
 
 
 def replayed(recording: Recording, speed: float, after: float = -np.inf) -> Iterator[Block]:
-    """Yield a log at `speed` times real time, 0 for the highest possible speed; only samples later than `after` (s)."""
+    """Yield the samples of a log that are later than `after` (s), at `speed` times real time, 0 for no waiting."""
     first = int(np.searchsorted(recording.t, after, side="right"))
     began, at = time.monotonic(), first
 
@@ -146,7 +146,7 @@ class Losses:
 
     @property
     def sentence(self) -> str:
-        """Sentence on lost samples; empty if there are none."""
+        """Sentence on the number of lost samples; empty if no sample was lost."""
         if not (self.missing or self.dropped):
             return ""
         known = "" if self.dropped is None else f", {self.dropped} datagrams were dropped by a full receive buffer"
@@ -162,7 +162,14 @@ def datagrams(port: int, dof: int, complain: Complain, patience: float, host: st
               rate: float | None = None, losses: Losses | None = None) -> Iterator[Block]:
     """Yield samples from lines in UDP datagrams at a port; ends after `patience` s without data.
 
-    rate: Hz of the samples, for the size of the receive buffer. losses: counts lost samples.
+    Args:
+        port: number of the UDP port.
+        dof: number of joints.
+        complain: function that receives a sentence on each line that cannot be read.
+        patience: time without data after which the source ends, s.
+        host: address at which to listen.
+        rate: sampling rate, Hz, from which the size of the receive buffer is computed.
+        losses: counter of lost samples, which is updated.
     """
     lost = Losses() if losses is None else losses
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
@@ -217,7 +224,8 @@ def _counts_drops(door: socket.socket) -> bool:
 
 
 def parsed(line: str, dof: int, complain: Complain) -> Block | None:
-    """Return one sample from a line of text; None, with an event, for a line that cannot be read."""
+    """Return one sample from a line of text; None for a header or a line that cannot be read. complain: function that
+    receives a sentence on a line that cannot be read."""
     line = line.strip()
     if not line or line.startswith("#"):
         return None

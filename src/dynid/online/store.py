@@ -1,7 +1,8 @@
-"""Storage of the whole state of a stream in a file or a folder, to resume from.
+"""Storage of the state of an online estimation in a file or a folder, from which the estimation can resume.
 
-stream.npz: the whole state, replaced atomically. history.csv: one line per update with time, samples and the estimate
-with its standard errors; it restarts when another model is chosen. An incomplete last line is dropped on opening.
+stream.npz contains the whole state and is replaced atomically. history.csv has one line per update with time, samples
+and the estimate with its standard errors. The history restarts when another model is chosen. An incomplete last line
+is dropped when the file is opened.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ STATE, HISTORY = "stream.npz", "history.csv"
 
 
 def save(online: Online, path: str | Path) -> None:
-    """Write the stream to an .npz file atomically."""
+    """Write the state of an online estimation to an .npz file atomically."""
     base = online.base
     arrays = {"names": np.array(base.parameters.names), "independent": base.independent, "matrix": base.matrix,
               "facts": np.array(json.dumps(online.facts())), **online.arrays()}
@@ -36,7 +37,7 @@ def save(online: Online, path: str | Path) -> None:
 
 
 def load(path: str | Path, model: LinearModel) -> Online:
-    """Return a stream from an .npz file, for its model."""
+    """Return an online estimation from an .npz file that `save` wrote for the given model."""
     try:
         arrays = load_arrays(path)
         facts, names = json.loads(str(arrays["facts"])), tuple(map(str, arrays["names"]))
@@ -44,7 +45,7 @@ def load(path: str | Path, model: LinearModel) -> Online:
             return _restored(model, facts, arrays)
     except (OSError, KeyError, ValueError, EOFError, TypeError, IndexError):
         raise RecordingError(f"{path} is not a saved stream; give a file that `Online.save` wrote") from None
-    raise ModelError(f"{path} belongs to another model: it has {len(names)} parameters, the given model has "
+    raise ModelError(f"{path} belongs to another model, with {len(names)} parameters; the given model has "
                      f"{len(model.parameters)}")
 
 
@@ -67,7 +68,7 @@ def _restored(model: LinearModel, facts: dict[str, Any], arrays: dict[str, Any])
 
 
 class Record:
-    """The record of a stream in a folder, which is created."""
+    """Folder with the state and the history of an online estimation; the folder is created if it does not exist."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
@@ -75,13 +76,13 @@ class Record:
             self.folder.mkdir(parents=True, exist_ok=True)
 
     def resume(self, model: LinearModel) -> Online | None:
-        """Return the recorded stream; None if there is none."""
+        """Return the online estimation that is stored in the folder; None if nothing is stored."""
         path = self.folder / STATE
         return Online.load(path, model) if path.exists() else None
 
     @property
     def about(self) -> dict[str, Any] | None:
-        """Return the description of the recorded stream (`Online.about`); None if nothing is recorded."""
+        """Return the description of the stored estimation (`Online.about`); None if nothing is stored."""
         path = self.folder / STATE
         try:
             return dict(json.loads(str(load_arrays(path)["facts"])).get("about", {})) if path.exists() else None
@@ -89,7 +90,7 @@ class Record:
             raise RecordingError(f"{path} is not a saved stream; give the folder of `dynid watch --record`") from None
 
     def write(self, online: Online, estimate: Estimate | None) -> None:
-        """Write the state of the stream, and a line of the history if there is an estimate."""
+        """Write the state of an online estimation, and a line of the history if there is an estimate."""
         if estimate is not None:
             self._line(online, estimate)
         online.save(self.folder / STATE)
@@ -111,12 +112,12 @@ class Record:
 
 
 def read_history(folder: Path) -> tuple[list[str], Array]:
-    """Return the column names of a record's history, and its rows (updates, columns)."""
+    """Return the column names and the rows (updates, columns) of the history that `Record` writes in a folder."""
     path = Path(folder) / HISTORY
     try:
         head, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # a last line without line end is incomplete
     except (OSError, ValueError):
-        raise RecordingError(f"{folder} is not the record of a stream: it has no {HISTORY}") from None
+        raise RecordingError(f"{folder} has no readable {HISTORY}; give the folder of `dynid watch --record`") from None
     names = head.split(",")
     rows = [[float(x) for x in line.split(",")] for line in lines if line.count(",") == len(names) - 1]
     return names, np.array(rows).reshape(-1, len(names))

@@ -1,4 +1,4 @@
-"""Common interface of consumers of a stream."""
+"""Common interface of the estimators that process a stream of raw samples."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dynid.online.feed import Feed
 
 
 class Streamed:
-    """Base class of consumers of raw samples by a `Feed`."""
+    """Base class of estimators that process raw samples with a `Feed`."""
 
     _feed: Feed
 
     @property
     def delay(self) -> float:
-        """Delay of the rows that `feed` makes from raw samples, s; nan while the filter is unknown."""
+        """Delay of the estimate relative to the raw samples, s; nan while the filter is unknown."""
         return self._feed.delay
 
     @property
     def filter(self) -> tuple[float, float]:
-        """Rate of the grid and cut-off of `feed`, Hz; zero while they are not known."""
+        """Rate to which samples are resampled, and cut-off of the low-pass filter, Hz; zero while not known."""
         return self._feed.rate, self._feed.cutoff
 
     @property
@@ -35,12 +35,12 @@ class Streamed:
 
     @property
     def events(self) -> tuple[StreamEvent, ...]:
-        """Events: problems of the samples, and remarks on them."""
+        """Events of the stream: problems of the samples, and remarks on the source."""
         return tuple(self._feed.stamps.events.last)
 
     def finish(self) -> int:
-        """End the stream and return the number of completed rows; the filter of a short stream is chosen from its few
-        data."""
+        """End the stream and return the number of completed rows. The filter of a short stream is chosen from its few
+        samples."""
         return self._feed.finish()
 
     def remark(self, code: str, text: str) -> None:

@@ -16,12 +16,13 @@ Status = Literal["identified", "not-excited", "dependent"]
 
 @dataclass(frozen=True)
 class ParameterVerdict:
-    """Status of a base parameter by the motion so far.
+    """Statement on whether the motion so far identifies a base parameter.
 
     Attributes:
-        name, status: of the parameter.
-        added: share of its column that is independent of those before it, 0 to 1.
-        others: base parameters with which a dependent one is confounded.
+        name: name of the base parameter.
+        status: "identified", "not-excited", or "dependent" on other parameters.
+        added: share of the parameter's regressor column that is independent of the preceding columns, 0 to 1.
+        others: names of the base parameters with which a dependent parameter is confounded.
     """
 
     name: str

@@ -17,15 +17,16 @@ from dynid.robot import inertia as ten
 Parts = dict[Source, Array]  # parts of a covariance (10, 10), by source
 _MIN_EIGENVALUE = 1e-9  # smallest eigenvalue of a load's pseudo-inertia, kg and kg m^2, for a valid body
 _SHAPE_ALLOWANCE = 0.1  # increase of the squared distance (in standard deviations) allowed for a plausible shape
-_MAX_MASS_KG = 1e5  # kg
+_MAX_MASS_KG = 1e5  # kg: bound on the mass of a load in the constrained fit
 _DEFAULT_MASS = 1e-3  # kg: mass of a body whose mass and first moment are not determined
 _MIN_VARIANCE_SHARE = 1e-12  # share of the largest variance, below which parameters count as equally well known
 _UNDETERMINED_ERROR_RATIO = 1e6  # times the largest standard error, for parameters that the data do not determine
 
 
 def weighed(theta: Array, parts: Parts, mass: tuple[float, float]) -> tuple[Array, Parts]:
-    """Return a load's parameters (10,) and the parts of their covariance (10, 10), given its mass and the standard
-    deviation of the mass, kg. The known mass also reduces correlated uncertainty, such as that of drive gains."""
+    """Return a load's parameters (10,) and the parts of their covariance (10, 10), updated by a weighed mass. mass:
+    value and standard deviation of the weighed mass, kg. The weighed mass also reduces correlated uncertainty, such as
+    that of drive gains."""
     value, std = mass
     if not (np.isfinite(value) and np.isfinite(std)) or value <= 0 or std < 0:
         raise ModelError("the mass of a payload must be positive, with a standard deviation that is not negative, "
@@ -42,8 +43,12 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
                  lever: float = 1.0) -> Array:
     """Return the parameters (10,) of the physically consistent body nearest to theta in the metric of its covariance.
 
-    mass: kg, if known exactly. lever: distance of the centre of mass from the frame, m, which scales a mass that the
-    data do not determine.
+    Args:
+        theta: estimated inertial parameters (10,).
+        covariance: covariance (10, 10) of theta.
+        identified: mask (10,) of the parameters that the data determine.
+        mass: mass if known exactly, kg.
+        lever: assumed distance of the centre of mass from the frame, m, for a mass that the data do not determine.
     """
     if not identified[9] and mass is None:
         guess = max(float(np.linalg.norm(np.where(identified, theta, 0.0)[6:9])) / lever, _DEFAULT_MASS)
@@ -73,7 +78,8 @@ def nearest_body(theta: Array, covariance: Array, identified: Bools, mass: float
 
 
 def distance(theta: Array, other: Array, covariance: Array) -> float:
-    """Return the distance of two sets of ten parameters in standard deviations; infinite if a difference is certain."""
+    """Return the Mahalanobis distance of two vectors of ten inertial parameters, in standard deviations. The distance
+    is infinite if the covariance (10, 10) is zero and the vectors differ."""
     if not np.any(covariance):
         return float(np.inf if np.any(theta != other) else 0.0)
     size = np.sqrt(np.maximum(np.diag(covariance), 1e-300))

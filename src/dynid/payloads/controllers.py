@@ -26,9 +26,9 @@ class Entry:
     Attributes:
         maker: manufacturer.
         text: the settings as a user types them, or the call that sets them.
-        values, units: by field.
-        frame: frame of the values.
-        unverified: undocumented details, or empty.
+        values, units: value and unit of each field of the controller, by name of the field.
+        frame: name of the frame of the values.
+        unverified: details that the manufacturer does not document, as text, or empty.
     """
 
     maker: str
@@ -46,20 +46,21 @@ class Entry:
 
 
 def entries(found: PayloadEstimate, to_flange: Array | None = None) -> tuple[Entry, ...]:
-    """Return a payload in the format of every known controller. to_flange (4, 4): pose of its frame in the flange."""
+    """Return a payload in the format of every known controller. to_flange: pose (4, 4) of the payload's frame in the
+    flange; None for the identity."""
     return tuple(controller_entry(found.numbers, maker, to_flange) for maker in FORMATS)
 
 
 def controller_entry(numbers: Array, maker: str, to_flange: Array | None = None) -> Entry:
     """Return ten inertial parameters (10,) of a payload in the form of one manufacturer's controllers."""
     if maker not in FORMATS:
-        raise ModelError(f"no payload format is known for '{maker}'; there are {', '.join(FORMATS)}",
+        raise ModelError(f"no payload format is known for controllers of '{maker}'; known are {', '.join(FORMATS)}",
                          code="unknown-controller")
     if to_flange is not None:
         numbers = ten.change_frame(to_flange) @ numbers
     if not numbers[9] > 0:
-        raise ModelError(f"a payload of {numbers[9]:g} kg has no centre of mass to enter into a "
-                         "controller", code="no-mass")
+        raise ModelError(f"a payload of {numbers[9]:g} kg has no centre of mass to enter into a controller",
+                         code="no-mass")
     mass, centre, central = ten.to_central(numbers)
     return FORMATS[maker](float(mass), centre, central)
 
@@ -85,12 +86,11 @@ def _franka(mass: float, centre: Array, inertia: Array) -> Entry:
 
 def _kuka(mass: float, centre: Array, inertia: Array) -> Entry:
     moments, axes = principal(inertia)
-    place = dict(zip("XYZABC", (*(1e3 * centre), *np.degrees(to_rpy(axes)[::-1])), strict=True))
-    turning = dict(zip("XYZ", moments, strict=True))
+    place = dict(zip("XYZABC", map(float, (*(1e3 * centre), *np.degrees(to_rpy(axes)[::-1]))), strict=True))
+    turning = dict(zip("XYZ", map(float, moments), strict=True))
     return Entry(
         "kuka", f"{{M {_text(mass)},CM {{{_fields(place)}}},J {{{_fields(turning)}}}}}",
-        {"M": mass, "CM": {key: float(value) for key, value in place.items()},
-         "J": {key: float(value) for key, value in turning.items()}},
+        {"M": mass, "CM": place, "J": turning},
         {"M": "kg", "CM": "X Y Z mm, A about Z, B about Y', C about X'' degrees: the principal axes",
          "J": "kg m^2, principal, about the centre of mass"}, "flange")
 
@@ -112,7 +112,8 @@ FORMATS: dict[str, Callable[[float, Array, Array], Entry]] = {
 
 
 def principal(inertia: Array) -> tuple[Array, Array]:
-    """Return principal moments (3,) and axes (3, 3), columns of a rotation, each nearest to the axis of its number."""
+    """Return principal moments (3,) and axes (3, 3) of an inertia matrix (3, 3). The axes are the columns of a rotation
+    matrix, ordered so that each is nearest to the coordinate axis of its index."""
     moments, axes = np.linalg.eigh(inertia)
     if np.ptp(moments) <= 1e-9 * max(float(np.abs(moments).max()), 1e-300):
         return np.diag(inertia).copy(), np.eye(3)
@@ -136,4 +137,4 @@ def _list(values: Array) -> str:
 
 
 def _fields(values: dict[str, float]) -> str:
-    return ",".join(f"{key} {_text(float(value))}" for key, value in values.items())
+    return ",".join(f"{key} {_text(value)}" for key, value in values.items())

@@ -29,10 +29,8 @@ from dynid.payloads.payload_methods import (
     change_by_load,
     difference,
     loaded,
+    payload_fit,
     pseudo_inverse,
-    residual_fit,
-    together_fit,
-    with_torques,
 )
 from dynid.payloads.result import PayloadEstimate, changing_friction, covariances
 from dynid.recording import Samples
@@ -59,18 +57,18 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     Args:
         estimate: the robot, identified without the load.
         logs: samples with the load, prepared like those of the robot.
-        frame: default: the flange, see `mounting_frame`.
+        frame: frame on which the load is mounted. Default: the flange, see `mounting_frame`.
         method: "residual", "difference", "same-motion" or "together" (Ardiani, eq. 4.2-4.5). Default: "together".
         unloaded: data without load, as a problem, a regression or samples; "same-motion" needs samples. Default: the
             covariance of the estimate.
-        pose: pose of the frame of the load in `frame` (4, 4).
+        pose: pose (4, 4) of the frame of the load in the mounting frame. Default: the identity.
         mass: mass from a scale, kg, alone or with its standard deviation.
         gain_std: relative standard deviation of the drive gains: a number, one per joint, or a covariance (dof,
-            dof). Default: as the logs state, or 8 %, with half of that variance common to all joints.
+            dof). Default: the value that the logs state, or 8 %, with half of that variance common to all joints.
         consistent: whether the body must be physically consistent.
         friction: whether friction may differ under load.
         label: name of the load.
-        threads: threads of the computations.
+        threads: number of threads.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
@@ -88,14 +86,16 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
     require_type(estimate, Estimate, "payload", _EXAMPLE)
     require_type(logs, Samples, "payload", _EXAMPLE)
     parts = (logs,) if isinstance(logs, Samples) else tuple(logs)
-    chosen = _checked_method(method, estimate, parts)
     machine = required_robot_model(estimate.model, "an estimate of a payload").robot
+    chosen = _checked_method(method, estimate, parts)
     name = mounting_frame(machine, frame)
     term = Payload(name, np.eye(4) if pose is None else np.asarray(pose, dtype=float), LABEL)
     robot = known_robot(estimate, unloaded, threads)
     facts: dict[str, Any] = {}
     if chosen == "same-motion":
-        parts, facts["start_difference_s"] = _with_same_motion(estimate, parts, unloaded)
+        torques = [same_motion_torques(estimate, log, _unloaded_logs(unloaded)) for log in parts]
+        parts = tuple(replace(log, tau=tau, raw_tau=None) for log, (tau, _) in zip(parts, torques, strict=True))
+        facts["start_difference_s"] = [shift for _, shift in torques]
     made, fit = _fitted(estimate, parts, term, robot, chosen, friction, threads)
     stated = [log.gain_covariance for log in parts if log.gain_covariance is not None]
     if gain_std is None and len(stated) == len(parts):
@@ -116,27 +116,25 @@ def payload(estimate: Estimate, logs: Samples | Sequence[Samples], frame: str | 
         _error(made, fit, numbers), _error(made, fit, None), np.sqrt(np.diag(gains)),
         tuple(log.source for log in parts), label, facts=facts, degrees_of_freedom=degrees_of_freedom,
         lever=lever)
-    return judged(found, estimate, weighed=known is not None, given=gain_std is not None,
-                  log=(made, fit, robot))
+    return judged(found, estimate, weighed=known is not None, given=gain_std is not None, log=(made, fit, robot))
 
 
 def _checked_method(method: PayloadMethod | None, estimate: Estimate, logs: Sequence[Samples]) -> PayloadMethod:
     if method is not None and method not in PAYLOAD_METHODS:
         raise ModelError(f"there is no payload method '{method}'; there are {', '.join(PAYLOAD_METHODS)}",
                          code="unknown-payload-method")
-    required_robot_model(estimate.model, "an estimate of a payload")
-    if not logs or not any(len(log) for log in logs):
-        raise NotPossibleError("there are no samples with the payload")
+    if not any(len(log) for log in logs):
+        raise NotPossibleError("there are no samples with the payload", "give a log of a motion with the payload")
     for log in logs:
         if log.dof != estimate.model.dof:
-            raise ModelError(f"{log.source} has {log.dof} joints, but the robot identified "
-                             f"without load has {estimate.model.dof}", "check whether the log is of another robot",
-                             code="other-robot")
+            raise ModelError(f"{log.source} has {log.dof} joints, but the robot identified without load has "
+                             f"{estimate.model.dof}", "check whether the log is of another robot", code="other-robot")
     return method or "together"
 
 
 def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | None = None) -> Unloaded:
-    """Return the parameters of the robot without load, from its data if available."""
+    """Return the parameters of the robot without load, with the information of its data; without data, of its
+    covariance."""
     regression = data.regression if isinstance(data, Problem) else data if isinstance(data, Regression) else None
     if regression is None and (logs := _unloaded_logs(data)):
         regression = fold(torque_equations(estimate.model, logs, estimate.base), threads=threads)
@@ -155,28 +153,21 @@ def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | No
 
 
 def _unloaded_logs(data: UnloadedData | None) -> tuple[Samples, ...]:
-    """Return the samples without load; none for a regression, which does not contain them."""
+    """Return the samples without load; an empty tuple for a regression, which contains no samples."""
     if data is None or isinstance(data, Regression):
         return ()
     return data.data if isinstance(data, Problem) else (data,) if isinstance(data, Samples) else tuple(data)
 
 
-def _with_same_motion(estimate: Estimate, logs: Sequence[Samples],
-                      data: UnloadedData | None) -> tuple[tuple[Samples, ...], list[float]]:
-    found = [same_motion_torques(estimate, log, _unloaded_logs(data)) for log in logs]
-    return with_torques(logs, [tau for tau, _ in found]), [apart for _, apart in found]
-
-
 def _fitted(estimate: Estimate, logs: Sequence[Samples], term: Payload, robot: Unloaded, method: PayloadMethod,
             friction: bool, threads: int | None) -> tuple[LoadedEquations, LinearPayloadFit]:
-    """Return the linear fit by a method, computed twice, because load friction depends on the estimated load."""
+    """Return the equations of the loaded logs and their linear fit by a method. With load-dependent friction, the fit
+    is computed twice, because the friction depends on the estimated load."""
     numbers: Array | None = None
     for _ in range(2 if friction else 1):
         made = loaded(estimate, logs, term, friction=friction, numbers=numbers, threads=threads)
-        nuisance = changing_friction(made, robot)
-        if not friction:
-            nuisance = Nuisance.none()
-        fit = (together_fit if method in ("together", "difference") else residual_fit)(made, robot, nuisance)
+        nuisance = changing_friction(made, robot) if friction else Nuisance.none()
+        fit = payload_fit(made, robot, nuisance, fixed=method not in ("together", "difference"))
         numbers = fit.theta
     if method == "difference":
         x = fit.x.copy()
@@ -194,21 +185,20 @@ def _error(made: LoadedEquations, fit: LinearPayloadFit, numbers: Array | None) 
 
 def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Samples]) -> tuple[Array, float]:
     """Return torques (samples, dof) of the loaded log corrected by the model error along the same motion without load,
-    and the time shift between the two, s.
+    and the time shift between the two logs, s.
 
     The corrected torques are y_wl - (y_wol - W beta). For equal motions, W beta cancels in the difference to the
     unloaded model, which gives eq. 4.4; for slightly different motions the model corrects the difference.
     """
-    found = [(*_shift(loaded, other), other) for other in others]
-    if not found:
-        raise NotPossibleError("method 'same-motion' needs a log of the same motion without load",
-                               code="no-same-motion")
-    off, rows, other = min(found, key=lambda item: item[0])
+    shifts = [(*_shift(loaded, other), other) for other in others]
+    needs = "method 'same-motion' needs a log of the same motion without load"
+    advice = "record such a log, or use method 'together'"
+    if not shifts:
+        raise NotPossibleError(needs, advice, code="no-same-motion")
+    off, rows, other = min(shifts, key=lambda item: item[0])
     if off > MAX_MOTION_DIFFERENCE:
-        raise NotPossibleError(
-            "method 'same-motion' needs a log of the same motion without load: "
-            f"the nearest, {other.source}, differs by {100 * off:.0f} % of the "
-            f"motion of {loaded.source}", "record it, or use method 'together'", code="no-same-motion")
+        raise NotPossibleError(f"{needs}: the nearest, {other.source}, differs by {100 * off:.0f} % of the motion of "
+                               f"{loaded.source}", advice, code="no-same-motion")
     error = other.tau - estimate.predict(other.q, other.dq, other.ddq)
     error[~other.keep] = 0.0
     at = np.clip(np.arange(len(loaded)) - rows, 0, len(other) - 1)
@@ -216,7 +206,7 @@ def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Sa
 
 
 def _shift(loaded: Samples, other: Samples) -> tuple[float, int]:
-    """Return the distance of two motions relative to their size, and by how many rows the loaded one is delayed."""
+    """Return the RMS distance of two motions relative to their size, and the delay of the loaded motion in rows."""
     if loaded.dof != other.dof or abs(loaded.rate / other.rate - 1.0) > 1e-6:
         return np.inf, 0
     size = fast_length(len(loaded) + len(other))

@@ -1,4 +1,4 @@
-"""Default frame on which a load is mounted."""
+"""Default frame of a robot on which a payload is mounted."""
 
 from __future__ import annotations
 

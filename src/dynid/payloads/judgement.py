@@ -12,14 +12,14 @@ from dynid.estimate import Estimate
 from dynid.findings import Finding
 from dynid.model import required_robot_model
 from dynid.payloads.body import distance
-from dynid.payloads.payload_methods import LinearPayloadFit, LoadedEquations, Nuisance, Unloaded, residual_fit
+from dynid.payloads.payload_methods import LinearPayloadFit, LoadedEquations, Nuisance, Unloaded, payload_fit
 from dynid.payloads.result import PayloadEstimate
 from dynid.regression import Regression
 from dynid.robot import inertia as ten
 
 MIN_BLOCKS_PER_SIDE = 3  # blocks of time on each side of a change
 _MIN_LOAD_CHANGE = 0.3  # share of the load: a smaller change cannot be distinguished from model errors
-_SIGNIFICANT_STD = 5.0
+_SIGNIFICANT_STD = 5.0  # standard errors of a change of the load, below which the change is not significant
 _DOMINANT_VARIANCE_SHARE = 0.5  # share of the mass's variance above which one source dominates
 _SMALL_GAIN_EFFECT = 0.02  # share of the mass: a smaller uncertainty by gains is not reported
 _MIN_LOAD_FRICTION = 0.03  # share of the transmitted torque, above which load-dependent friction is reported
@@ -27,8 +27,8 @@ _MIN_LOAD_FRICTION = 0.03  # share of the transmitted torque, above which load-d
 _SIGNIFICANT_STANDARD_ERRORS = 6.0
 _IMPOSSIBLE_STD = 4.0  # standard deviations between the free estimate and the nearest body that noise does not cause
 _MAX_ERROR_RATIO = 2.5  # ratio to the robot's own error, above which a load does not explain the torques
-_MIN_ERROR_PERCENT = 10.0  # percent: smallest such error
-_UNEXPLAINED_PERCENT = 50.0  # percent: nearly nothing is explained
+_MIN_ERROR_PERCENT = 10.0  # percentage points above the robot's own error, below which a load explains the torques
+_UNEXPLAINED_PERCENT = 50.0  # percent: torque error above which the load explains nearly nothing
 
 
 def judged(found: PayloadEstimate, estimate: Estimate, *, weighed: bool, given: bool,
@@ -64,9 +64,8 @@ def _unexplained(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding
                   "without_payload": found.unloaded_error})
 
 
-def _changed(
-    found: PayloadEstimate, loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded
-) -> Iterator[Finding]:
+def _changed(found: PayloadEstimate, loaded: LoadedEquations, fit: LinearPayloadFit,
+             unloaded: Unloaded) -> Iterator[Finding]:
     if not found.free[9] > found.mass_std_from("noise"):
         return
     change = find_load_change(loaded, fit, unloaded)
@@ -91,8 +90,8 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
         faults = list(ten.body_faults("payload", found.numbers)) if found.mass != 0 else []
         if faults:
             yield Finding("payload-cannot-exist", "suspicious", "warning",
-                          f"These inertial parameters are not physically consistent: {faults[0].message}; request a "
-                          "consistent payload.",
+                          "The inertial parameters of the payload are not physically consistent: "
+                          f"{faults[0].message}; request a consistent payload.",
                           "payload not physically consistent", evidence={"amount": faults[0].violation})
         return
     without = found.covariance - found.parts.get("gains", 0.0)
@@ -100,9 +99,9 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
     if away > _IMPOSSIBLE_STD:
         yield Finding(
             "payload-cannot-exist", "suspicious", "warning",
-            "The torques correspond to a payload that is not physically consistent; the "
-            f"nearest consistent one differs by {away:.1f} standard deviations: check the "
-            "frame, signs, drive gains, and whether the load is rigid.", "payload not physically consistent",
+            "The torques correspond to a payload that is not physically consistent; the nearest consistent payload "
+            f"differs by {away:.1f} standard deviations: check the frame, signs, drive gains, and whether the load is "
+            "rigid.", "payload not physically consistent",
             evidence={"standard_errors": away, "free_mass": float(found.free[9])})
 
 
@@ -154,9 +153,9 @@ def _gears(found: PayloadEstimate, loaded: LoadedEquations, fit: LinearPayloadFi
     low, high = 100.0 * shares[large].min(), 100.0 * shares[large].max()
     yield Finding(
         "payload-friction", "suspicious", "info",
-        f"Gears of {', '.join(names)} lose {low:.0f} to {high:.0f} % of the "
-        "transmitted torque under this load, which the model does not "
-        "contain; identify the robot again with --friction load.", "friction increases with load", joints=names,
+        f"Gears of {', '.join(names)} lose {low:.0f} to {high:.0f} % of the transmitted torque under this load, which "
+        "the model does not contain; identify the robot again with --friction load.", "friction increases with load",
+        joints=names,
         evidence={"share": tuple(float(x) for x in shares[large])})
 
 
@@ -164,13 +163,13 @@ def _unidentified(found: PayloadEstimate) -> Iterator[Finding]:
     names = [name for name, known in zip(ten.NAMES, found.identified, strict=True) if not known]
     if names:
         yield Finding("payload-not-identified", "not-excited", "warning",
-                      f"These torques do not determine {', '.join(names)} "
-                      "of the payload; orient it in more directions, and "
-                      "move the joints that carry it.", "payload partly identified", parameters=tuple(names))
+                      f"The torques do not determine {', '.join(names)} of the payload; orient the payload in more "
+                      "directions, and move the joints that carry it.", "payload partly identified",
+                      parameters=tuple(names))
 
 
 def _too_much(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
-    """Yield findings on a payload beyond the robot's limits: its rated payload, and the torque at full reach."""
+    """Yield a finding on a payload that is heavier than the robot's rated payload."""
     model = required_robot_model(estimate.model, "an estimate of a payload")
     limit = model.robot.payload
     if limit is not None and found.has_mass and found.mass > limit:
@@ -186,8 +185,8 @@ class LoadChange:
 
     Attributes:
         log, at: name of the log, and time of the change, s.
-        before, after: mass, kg.
-        std: relative scatter on both sides.
+        before, after: mass of the load before and after the change, kg.
+        std: standard error of the change, relative to the load.
     """
 
     log: str
@@ -198,10 +197,10 @@ class LoadChange:
 
 
 def find_load_change(loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: Unloaded) -> LoadChange | None:
-    """Return a change of the load within the logs, or None.
+    """Return the most significant change of the load within the logs, or None if none is significant.
 
     In every block of time the load's torque p is scaled to the residual r of the robot without load: alpha = <p, r> /
-    <p, p>. The best single step in alpha is compared with its scatter on either side.
+    <p, p>. The best single step in alpha is compared with the scatter of alpha on either side.
     """
     coefficients = fit.columns @ fit.x
     share, weight = [], []
@@ -224,19 +223,19 @@ def find_load_change(loaded: LoadedEquations, fit: LinearPayloadFit, unloaded: U
         return None
     span = loaded.regression.blocks[k].spans[0]
     return LoadChange(span.source, span.start, _mass(loaded, unloaded, slice(None, k)),
-                  _mass(loaded, unloaded, slice(k, None)), std)
+                      _mass(loaded, unloaded, slice(k, None)), std)
 
 
 def _mass(loaded: LoadedEquations, unloaded: Unloaded, part: slice) -> float:
-    """Return the mass, kg, that fits some blocks of time, given the robot without load."""
+    """Return the mass of the load, kg, from the blocks of time `part`, with the robot fixed at its unloaded values."""
     regression = loaded.regression
     some = Regression.from_blocks(regression.base, regression.blocks[part], regression.joints, regression.sources)
-    return float(residual_fit(replace(loaded, regression=some), unloaded, Nuisance.none()).theta[9])
+    return float(payload_fit(replace(loaded, regression=some), unloaded, Nuisance.none(), fixed=True).theta[9])
 
 
 def _step(alpha: Array, weights: Array, k: int) -> tuple[float, int, float, float, float]:
-    """Return the best step of the load: the explained sum of squares, the block k before which it occurs, the means on
-    both sides, and the standard error of their difference."""
+    """Return a step of the relative load alpha (blocks,) before block k: the sum of squares that the step explains, k,
+    the means before and after it, and the standard error of their difference."""
     sides = [(alpha[part], weights[part]) for part in (slice(None, k), slice(k, None))]
     if any(w.sum() <= 0 for _, w in sides):
         return 0.0, k, 0.0, 0.0, np.inf

@@ -1,6 +1,7 @@
-"""Drive gains from a known load: logs with motor currents with and without it.
+"""Drive gains from logs of motor currents with and without a known load.
 
-With c_j = 1 / gain of joint j, W_j its columns and d_j the torque of the known load (zero in the logs without it),
+With c_j = 1 / gain of joint j, W_j the columns of its regressor, and d_j the torque of the known load (zero in the logs
+without the load),
 
     i_j = c_j (W_j beta + d_j) + noise.
 
@@ -20,13 +21,14 @@ from dynid import dynamics
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.model import Model, Payload
+from dynid.payloads.payload_methods import extended_base
 from dynid.recording import Samples
 from dynid.recording.drive_gains import DriveGains
-from dynid.regression import BaseParameters, Regression, TorqueEquations, base_parameters, fold
+from dynid.regression import BaseParameters, Factor, TorqueEquations, base_parameters, fold
 from dynid.regression.factor import triangular
 from dynid.robot import inertia as ten
 
-_LOAD_BLOCKS = 8  # blocks of the logs with, and of those without the load
+_LOAD_BLOCKS = 8  # blocks of time for a jackknife, in the logs with the load, and in those without
 _GAUSS_NEWTON_STEPS = 30  # largest number of iterations
 MAX_GAIN_UNCERTAINTY = 0.1  # relative standard error above which a gain is not identified
 # Share of the largest effect of the load's weight on a joint, below which a joint is unaffected.
@@ -35,7 +37,8 @@ _MIN_WEIGHT_SHARE = 0.05
 
 @dataclass(frozen=True)
 class KnownLoad:
-    """A load with known inertial parameters (10,) in its frame, and the relative standard deviation of its mass."""
+    """A load with known inertial parameters `numbers` (10,), SI units, in its mounting frame; std: relative standard
+    deviation of the mass."""
 
     frame: str
     numbers: tuple[float, ...]
@@ -44,9 +47,10 @@ class KnownLoad:
     @staticmethod
     def from_mass(frame: str, mass: float, centre: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike | None = None,
                   std: float = 0.0) -> KnownLoad:
-        """Return a load from mass (kg), centre of mass in the frame (m) and inertia about it.
+        """Return a load from mass (kg), centre of mass in the frame (m) and inertia about the centre of mass.
 
-        The inertia is 3 x 3 or six entries XX XY XZ YY YZ ZZ, kg m^2; zero for a point mass.
+        The inertia is 3 x 3 or six entries XX XY XZ YY YZ ZZ, kg m^2; None for a point mass. std: relative standard
+        deviation of the mass.
         """
         if not mass > 0:
             raise ModelError(f"the mass of a known load must be positive, got {mass} kg", code="not-above-zero")
@@ -63,7 +67,7 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
                           load: KnownLoad) -> DriveGains:
     """Return the gains of all drives from logs with motor currents in place of torques, without and with a known load.
 
-    A joint on which the load's weight has no effect, such as a first one with a vertical axis, has no gain.
+    A joint on which the load's weight has no effect, such as a first joint with a vertical axis, has no gain.
     """
     if not unloaded or not loaded:
         raise NotPossibleError("drive gains from a known load need a log without the load and a log with the load",
@@ -72,16 +76,16 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
     payload = Payload(load.frame)
     numbers = np.array(load.numbers)
     blocks = [*_rows(model, base, payload, unloaded, np.zeros(10)), *_rows(model, base, payload, loaded, numbers)]
-    felt = _weight(model, payload, loaded, numbers)
-    carries = felt > _MIN_WEIGHT_SHARE * felt.max(initial=0.0)
+    weight = _weight(model, payload, loaded, numbers)
+    carries = weight > _MIN_WEIGHT_SHARE * weight.max(initial=0.0)
     if not carries.any():
-        raise NotPossibleError("the known load causes no torque at any joint: check its frame and gravity")
+        raise NotPossibleError("the known load causes no torque at any joint", "check the frame of the load and the "
+                               "direction of gravity")
     whole = _sum(blocks)
     noise = _noise(whole, len(base), [sum(part[j][1] for part in blocks) for j in range(model.dof)])
-    start = _start(whole, noise, carries)
-    found = _likeliest(whole, noise, start)
-    each = np.array([_likeliest(_sum(blocks[:k] + blocks[k + 1:]), noise, found) for k in range(len(blocks))])
-    gains, n = 1.0 / found, len(blocks)
+    per_torque = _likeliest(whole, noise, _start(whole, noise, carries))
+    each = np.array([_likeliest(_sum(blocks[:k] + blocks[k + 1:]), noise, per_torque) for k in range(len(blocks))])
+    gains, n = 1.0 / per_torque, len(blocks)
     moved = (1.0 / each - gains) / gains
     covariance = (n - 1) / n * moved.T @ moved + load.std ** 2
     relative = np.sqrt(np.diag(covariance))
@@ -96,27 +100,21 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
 
 def _rows(model: Model, base: BaseParameters, payload: Payload, logs: Sequence[Samples],
           numbers: Array) -> list[list[tuple[Array, int]]]:
-    """Return the triangular factor of [W_j d_j i_j] and the number of rows of each joint, for each block of some logs.
+    """Return the triangular factor of [W_j d_j i_j] and the number of rows of each joint, for each block of the logs.
 
-    numbers (10,): inertial parameters of the load. The factors have all base columns.
+    numbers: inertial parameters (10,) of the load. The factors have all base columns.
     """
     whole = Model(model.robot, (*model.terms, payload))
-    place = np.array([whole.parameters.index(name) for name in base.parameters.names])
-    mine = np.array([whole.parameters.index(p.name) for p in payload.parameters(model.robot)])
-    matrix = np.zeros((len(base) + 10, len(whole.parameters)))
-    matrix[:len(base), place], matrix[len(base) + np.arange(10), mine] = base.matrix, 1.0
-    joint = BaseParameters(whole.parameters, np.concatenate([place[base.independent], mine]), matrix)
-    folded: Regression = fold(TorqueEquations.from_model(whole, logs, joint), blocks=_LOAD_BLOCKS)
-    parts = []
-    for block in folded.blocks:
-        factors = []
-        for factor in block.factors:
-            full = np.zeros((len(factor.r), len(base) + 10))
-            full[:, factor.columns] = factor.r[:, :-1]
-            columns = [full[:, :len(base)], full[:, len(base):] @ numbers, factor.r[:, -1]]
-            factors.append((triangular(np.column_stack(columns)), factor.rows))
-        parts.append(factors)
-    return parts
+    joint = extended_base(base, whole, [p.name for p in payload.parameters(model.robot)])
+    folded = fold(TorqueEquations.from_model(whole, logs, joint), blocks=_LOAD_BLOCKS)
+
+    def reduced(factor: Factor) -> tuple[Array, int]:
+        full = np.zeros((len(factor.r), len(base) + 10))
+        full[:, factor.columns] = factor.r[:, :-1]
+        columns = [full[:, :len(base)], full[:, len(base):] @ numbers, factor.r[:, -1]]
+        return triangular(np.column_stack(columns)), factor.rows
+
+    return [[reduced(factor) for factor in block.factors] for block in folded.blocks]
 
 
 def _sum(parts: Sequence[Sequence[tuple[Array, int]]]) -> list[Array]:
@@ -140,12 +138,13 @@ def _noise(whole: Sequence[Array], b: int, rows: Sequence[int]) -> Array:
 
 
 def _start(whole: Sequence[Array], noise: Array, carries: Bools) -> Array:
-    """Return the initial current per torque of every joint (dof,): from its own equations if it carries the load,
-    otherwise from the parameters of the other joints."""
+    """Return the initial current per torque of every joint (dof,): from the joint's own equations if the joint carries
+    the load, otherwise from the parameters of the other joints."""
     own = np.array([np.linalg.lstsq(r[:, :-1], r[:, -1], rcond=1e-10)[0][-1] for r in whole])
     good = carries & (own * np.sign(np.median(own[carries])) > 0)
     if not good.any():
-        raise NotPossibleError("currents increase where the known load reduces the torque", "check torque_sign")
+        raise NotPossibleError("currents increase where the known load reduces the torque", "check the setting "
+                               "log.torque_sign")
     start = np.where(good, own, np.median(own[good]))
     beta = _robot(whole, noise, start, good)
     for j in [int(k) for k in np.flatnonzero(~good)]:
@@ -156,7 +155,7 @@ def _start(whole: Sequence[Array], noise: Array, carries: Bools) -> Array:
 
 
 def _robot(whole: Sequence[Array], noise: Array, c: Array, use: Bools) -> Array:
-    """Return base parameters (b,) for given currents per torque, from some joints."""
+    """Return the base parameters (b,) for given currents per torque c (dof,), from the joints in the mask `use`."""
     rows = np.vstack([c[j] * r[:, :-2] / noise[j] for j, r in enumerate(whole) if use[j]])
     right = np.concatenate([(r[:, -1] - c[j] * r[:, -2]) / noise[j] for j, r in enumerate(whole) if use[j]])
     return np.asarray(np.linalg.lstsq(rows, right, rcond=1e-10)[0])

@@ -43,18 +43,18 @@ class LivePayload(Streamed):
 
     Args:
         estimate: the robot, identified without the load.
-        frame: default: the flange, see `dynid.payload`.
-        pose: pose of the frame of the load in it (4, 4).
-        largest: standard deviations of the expected mass (kg) and of its distance from the frame (m). Default: what the
-            robot file or its torques allow, and a fifth of its reach.
-        memory: rows after which the weight of data falls by e (`feed` makes 2.5 rows per second and Hz of its cut-off).
-            Without new information the estimate returns to no load.
+        frame: frame on which the load is mounted. Default: the flange, see `dynid.payload`.
+        pose: pose (4, 4) of the frame of the load in the mounting frame. Default: the identity.
+        largest: standard deviations of the expected mass (kg) and of its distance from the frame (m). Default: the
+            payload of the robot file, or the mass that its torques can carry, and a fifth of the robot's reach.
+        memory: number of rows after which the weight of data falls by a factor of e. `feed` makes 2.5 rows per second
+            and Hz of its cut-off. Without new information the estimate returns to no load.
         window, threshold: number of rows, and their mean squared innovation, above which the load has changed and
             earlier data are discarded.
-        gain_std: as in `dynid.payload`.
+        gain_std: relative standard deviation of the drive gains, as in `dynid.payload`.
         slow: speed below which the row of a joint is left out, rad/s or m/s, if dry friction is modelled. Default: one
             hundredth of its top speed.
-        feeding: how `feed` prepares raw samples. A good cut-off is that of the data of the robot.
+        feeding: options of the filter by which `feed` prepares raw samples. A good cut-off is that of the robot's data.
     """
 
     def __init__(self, estimate: Estimate, frame: str | None = None, *, pose: ArrayLike | None = None,
@@ -88,13 +88,13 @@ class LivePayload(Streamed):
     # -- data ------------------------------------------------------------------------------------
     @one_blas_thread()
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
-        """Update with raw positions, torques and time stamps (s), one sample or a block; return the number of completed
-        rows, which are `delay` seconds old. See `Online.feed`; references are not used."""
+        """Update with raw time stamps (s), positions and torques, one sample or a block, as in `Online.feed`. Returns
+        the number of completed rows, which are `delay` seconds old. Commanded positions are not used."""
         return self._feed.push(*fed_samples(t, q, tau, self._made.model.dof))
 
     @one_blas_thread()
     def update(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike) -> None:
-        """Update with a prepared sample (dof,) or block (samples, dof): q, dq, ddq in rad (m) and s, tau in N m (N)."""
+        """Update with positions, velocities, accelerations and torques of a sample (dof,) or a block (samples, dof)."""
         motion = checked_motion(self.joint_names, q, dq, ddq, tau)
         slow = self._slow if self._slow is not None else _REST_SPEED
         untimed = np.full(len(motion[0]), np.nan)
@@ -119,7 +119,7 @@ class LivePayload(Streamed):
     # -- results ------------------------------------------------------------------------------------
     @property
     def samples(self) -> int:
-        """Number of samples with used rows so far."""
+        """Number of samples so far that the estimate uses."""
         return self._load.samples
 
     @property
@@ -165,7 +165,7 @@ class LivePayload(Streamed):
     def _parts(self, recursion: Recursion, data: Regression) -> Parts:
         """Return covariances (10, 10) of the load's ten parameters by source.
 
-        Each source is a noise of the normal equations: prior variance of the robot, of friction and of the load; the
+        Each source adds noise to the normal equations: prior variance of the robot, of friction and of the load; the
         rows' own noise; and gains, which multiply each joint's residual torque without load.
         """
         b, of = len(self._made.base), self._load.unknowns

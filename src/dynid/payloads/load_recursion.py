@@ -6,18 +6,18 @@ is bounded.
 
 The test for a change differs from that of `TowardsPrior`. `TowardsPrior` estimates the spread of its innovations over
 eight windows (10 s), and would not detect loads that change every 7 s. For a load, the noise is known beforehand, so a
-change is detected in the first window: the mean square of its innovations, in units of their predicted standard
-deviations, is above a threshold, and a new load from some block of the window on explains them. The recursion restarts
-from these blocks. Innovations that no load explains, such as a contact, are not a change of the load; such blocks are
-excluded.
+change is detected in the first window. The load has changed if the mean square of the innovations, in units of their
+predicted standard deviations, is above a threshold, and a new load from some block of the window on explains them. The
+recursion restarts from these blocks. Innovations that no load explains, such as those of a contact, are not a change of
+the load; such blocks are excluded.
 
 The model of the robot and its drive gains are never exact, so that the loads of two windows differ by more than noise.
-The gain of another load in windows without a change is learnt from the stream itself (`UsualGain`); before that, the
-stated uncertainty of the drive gains predicts it. A change must explain a multiple of this usual gain.
+A change must therefore explain a multiple of the sum of squares that another load explains in windows without a
+change. This sum is learnt from the stream (`UsualGain`); before that, the uncertainty of the drive gains predicts it.
 
 The unknowns are the load and the uncertainties of the robot. Rows of loaded equations are [W, W_F, W_L] (dbeta, phi,
-theta) = tau - W beta_0: errors dbeta of the robot identified without load, with its covariance and that of friction
-changes; load-dependent friction phi; and the load's ten parameters theta. Each has a prior of mean zero.
+theta) = tau - W beta_0. The errors dbeta of the robot identified without load have its covariance and that of friction
+changes. The unknown phi is load-dependent friction, theta the load's ten parameters. Each has a prior of mean zero.
 """
 
 from __future__ import annotations
@@ -57,20 +57,19 @@ MIN_GAIN = 40.0  # sum of squares that another load must explain: noise exceeds 
 USUAL_MULTIPLE = 3.0  # multiple of the usual gain of another load, above which the load has changed
 PREDICTED_WINDOWS = 48.0  # windows after which the prediction from drive gains counts half: one minute of varied motion
 PEAK_WINDOWS = 480.0  # windows over which a peak decays by e: ten minutes
-# share of an arm's reach: default distance of a load from its frame
-_LOAD_DISTANCE_OF_REACH = 0.2
+_LOAD_DISTANCE_OF_REACH = 0.2  # share of an arm's reach: default distance of a load from its frame
 _STANDARD_GRAVITY = 9.81  # m/s^2
-LEAST_SHARE = 1e-6  # share of the largest standard deviation of the robot's parameters: smallest one used
+LEAST_SHARE = 1e-6  # lower bound of scaled standard deviations of the robot's parameters, as a share of the largest
 
 
 @dataclass
 class RowBlock:
-    """A few samples of a stream.
+    """Block of a few samples of a stream.
 
     Attributes:
-        entries, keep: (layout.rows, m), and mask of used rows (m, dof).
-        innovations: (m, dof), in standard deviations, zero for excluded rows.
-        is_doubtful: whether the innovations are too large.
+        entries, keep: entries of the regression (layout.rows, m), and mask of used rows (m, dof).
+        innovations: innovations (m, dof) in standard deviations, zero for excluded rows.
+        is_doubtful: whether the innovations are too large for noise.
         by_gains: sum of squared innovations for an error of one standard deviation of the drive gains.
     """
 
@@ -96,7 +95,7 @@ class UsualGain:
     Attributes:
         peak: largest value so far, which decays over `PEAK_WINDOWS`.
         windows: number of windows.
-        latest: value of the last window, which counts once the next one shows no change either.
+        latest: value of the last window, which counts once the next window shows no change either.
     """
 
     peak: float = 0.0
@@ -117,15 +116,15 @@ class UsualGain:
 
 
 class LoadRecursion:
-    """The recursion of a load.
+    """Recursive estimation of a load with forgetting, and the test for a change of the load.
 
     Args:
         layout: Layout of the rows, on the columns of `Unknowns`.
         joints: Names of the joints.
-        unknowns: The prior.
-        noise: Standard deviation of the rows' torques (dof,), from data without load; a joint without any is excluded.
-        memory: Samples after which the weight of data falls by e.
-        window: Samples of the test for a change.
+        unknowns: The prior of the load and of the errors of the robot.
+        noise: Standard deviation of the torque noise (dof,), from data without load; a joint with zero is excluded.
+        memory: Samples after which the weight of data falls by a factor of e.
+        window: Number of samples in the test for a change.
         threshold: Threshold of the mean squared innovation.
         gains: Variance of the relative drive gains (dof,).
     """
@@ -167,8 +166,8 @@ class LoadRecursion:
                 self.pause()
 
     def pause(self) -> None:
-        """End the present block and add it to the data. If its innovations are too large, it waits in the window for a
-        change, and is excluded if none is found."""
+        """End the present block and add it to the data. A block with too large innovations waits in the window for the
+        detection of a change, and is excluded if no change is detected."""
         (entries, keep), (r, b) = self._now, (self.recursion.r, len(self.layout.base))
         if not len(keep):
             return
@@ -222,7 +221,7 @@ class LoadRecursion:
             self._weigh(self.recursion)
 
     def _weigh(self, recursion: Recursion) -> None:
-        """Return the recursion with rows weighted by the current noise estimate."""
+        """Weight the rows of a recursion by the current noise estimate."""
         recursion.scale = 1.0 / np.sqrt(self.variance)
         data = recursion.memory.regression(self.layout.base, self.joints).stack(recursion.scale, prior=False)
         rest = np.append(np.zeros(len(data.rho)), math.sqrt(data.rest))
@@ -230,7 +229,8 @@ class LoadRecursion:
 
     # -- changes ---------------------------------------------------------------------------------
     def _change(self) -> int | None:
-        """Return the block of the last window from which on another load explains the innovations, or None."""
+        """Return the index of the block in the last window from which on another load explains the innovations, or
+        None."""
         blocks = list(self._last)
         rows = np.cumsum([block.rows for block in blocks[::-1]])[::-1]  # rows from each block on
         later = [k for k, count in enumerate(rows) if count >= MIN_ROWS]
@@ -249,12 +249,12 @@ class LoadRecursion:
         return later[best] if self._doubts in (0, MAX_DOUBTS) else None
 
     def _with(self, r: Array, blocks: Sequence[RowBlock]) -> Array:
-        """Return the triangular factor (base + 1, base + 1) of prior rows together with some blocks of samples."""
+        """Return the triangular factor (base + 1, base + 1) of prior rows r together with blocks of samples."""
         return triangular(np.vstack([r, *(self._weighted(block.entries, block.keep) for block in blocks)]))
 
     def _restart(self, start: int) -> None:
-        """Restart from one block of the window on. If these blocks are more likely under the state before the last
-        restart, that state is restored: a push has ended, or a tool is back."""
+        """Restart the estimation from block `start` of the window on. If the blocks since then are more likely under
+        the state before the last restart, that state is restored: a push has ended, or a tool is back."""
         kept, former, fresh = list(self._last)[start:], self._former, self._fresh()
         self._former, self.recursion = self.recursion, fresh
         if former is not None:
@@ -276,27 +276,27 @@ class LoadRecursion:
 
     def settled(self) -> Recursion:
         """Return a copy of the recursion with all samples so far, including those of the present block."""
-        found = copy.deepcopy(self.recursion)
+        settled = copy.deepcopy(self.recursion)
         if len(self._now[1]):
-            self._take(found, *self._now)
-        return found
+            self._take(settled, *self._now)
+        return settled
 
     @property
     def inflation(self) -> float:
-        """Return the ratio of the innovations' low-frequency power to that of white noise (autocorrelation)."""
+        """Ratio of the innovations' low-frequency power to that of white noise, at least one (autocorrelation)."""
         seen = len(self._ring)
-        found = low_power(np.array(self._ring)) if seen > WINDOW_BLOCKS else 0.0
-        return max((FIRST_SAMPLES * FIRST_INFLATION + seen * found) / (FIRST_SAMPLES + seen), 1.0)
+        power = low_power(np.array(self._ring)) if seen > WINDOW_BLOCKS else 0.0
+        return max((FIRST_SAMPLES * FIRST_INFLATION + seen * power) / (FIRST_SAMPLES + seen), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """The prior on the columns of the loaded equations.
+    """Prior of the unknowns of the loaded equations: errors of the robot, load-dependent friction, and the load.
 
     Attributes:
-        prior: Independent rows, each with standard deviation one, about the values without load.
+        prior: Independent prior equations, each with standard deviation one, about the values without load.
         known: Values without load (columns,), zero for columns that are not the robot's.
-        robot, friction, load: Their column indices, and their row indices in the prior.
+        robot, friction, load: Column indices of the three groups of unknowns, and their row indices in the prior.
         own: Share (b, b) of the robot's prior variance that comes from the covariance of its estimate; the rest is the
             change of friction under load.
         sizes: Standard deviations of the load's ten parameters (10,).
@@ -312,12 +312,12 @@ class Unknowns:
 
     @staticmethod
     def from_estimate(estimate: Estimate, made: LoadedModel, largest: tuple[float, float]) -> Unknowns:
-        """Return the unknowns of a robot that was identified without load.
+        """Return the prior of the unknowns for a robot that was identified without load.
 
         largest: standard deviations of mass (kg) and of the distance of a load from its frame (m).
         """
         count = len(made.base)
-        more = _friction_std(estimate, made)
+        more = _friction_std(estimate)
         whole = estimate.covariance + np.diag(more ** 2)
         size = np.sqrt(np.maximum(np.diag(whole), 1e-300))
         values, vectors = np.linalg.eigh(whole / np.outer(size, size))
@@ -333,18 +333,18 @@ class Unknowns:
                         back @ estimate.covariance @ back.T, sizes)
 
 
-def _friction_std(estimate: Estimate, made: LoadedModel) -> Array:
+def _friction_std(estimate: Estimate) -> Array:
     """Return the standard deviations of changes of each base parameter under load (b,): friction and offsets by a
     fifth, and torques by at least a fiftieth of the joint's torque during identification."""
     base, torque = estimate.base, training_torques(estimate)
     alone = np.count_nonzero(base.matrix, axis=1) == 1
-    found = np.zeros(len(base))
+    std = np.zeros(len(base))
     for k, place in enumerate(base.independent):
-        one = base.parameters.items[place]
-        if alone[k] and one.kind.group in ("friction", "offset") and base.ridge[k] == 0:
-            least = LEAST_FRICTION * torque[one.owner] if one.unit in ("N m", "N") else 0.0
-            found[k] = max(FRICTION_STD * abs(float(estimate.values[k])), least)
-    return found
+        item = base.parameters.items[place]
+        if alone[k] and item.kind.group in ("friction", "offset") and base.ridge[k] == 0:
+            least = LEAST_FRICTION * torque[item.owner] if item.unit in ("N m", "N") else 0.0
+            std[k] = max(FRICTION_STD * abs(float(estimate.values[k])), least)
+    return std
 
 
 def training_torques(estimate: Estimate) -> Array:
@@ -356,8 +356,9 @@ def training_torques(estimate: Estimate) -> Array:
 
 def largest_load(estimate: Estimate, robot: Robot, frame: str,
                  given: tuple[float, float] | None) -> tuple[float, float]:
-    """Return the largest expected mass (kg) of a load and its distance from its frame (m). By default the mass is the
-    payload in the robot file or what the strongest joint carries outstretched, the distance a fifth of the reach."""
+    """Return the largest expected mass (kg) of a load and its distance from its frame (m). Without given values, the
+    mass is the payload of the robot file, or the mass that the strongest joint can carry with the arm outstretched. The
+    distance is a fifth of the reach."""
     if given is not None:
         if len(given) != 2 or not all(np.isfinite(x) and x > 0.0 for x in given):
             raise ModelError("the largest expected load must be a positive mass in kg and distance in m, got "

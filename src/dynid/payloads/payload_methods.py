@@ -43,13 +43,13 @@ _LOADED_BLOCKS = 40  # blocks of time, to detect a load that changes
 
 @dataclass(frozen=True, eq=False)
 class Unloaded:
-    """The robot without load.
+    """The robot identified without load.
 
     Attributes:
-        values, covariance: beta_0 (b,), and its covariance (b, b).
-        rows: (k, b), with H_0 = rows' rows the information of its data in units of noise.
-        by_gain: (b, dof), derivatives of the values by relative gains of each joint; None if its data are not
-            available.
+        values, covariance: base parameters beta_0 (b,), and their covariance (b, b).
+        rows: weighted equations (k, b) of the unloaded data; rows' rows is the information matrix H_0 of beta_0.
+        by_gain: derivatives (b, dof) of beta_0 by the relative drive gain of each joint; None if the unloaded data are
+            not available.
     """
 
     values: Array
@@ -60,14 +60,15 @@ class Unloaded:
 
 @dataclass(frozen=True, eq=False)
 class Nuisance:
-    """Other effects of the load with zero-mean priors: columns (n,) in the equations, and standard deviations."""
+    """Nuisance parameters, the changes of friction under load, with priors of mean zero: their columns (n,) in the
+    loaded equations, and their prior standard deviations (n,)."""
 
     places: Ints
     std: Array
 
     @staticmethod
     def none() -> Nuisance:
-        """Return an object without additional effects of the load."""
+        """Return an object without nuisance parameters: friction does not change under load."""
         return Nuisance(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
@@ -76,13 +77,14 @@ class LinearPayloadFit:
     """Linear least-squares solution for the unknowns x = [beta, nuisance, theta] (u,).
 
     Attributes:
-        columns: (columns, u), the loaded equations' columns are multiplied by columns @ x.
-        inverse: (u, u), of the normal equations.
-        by_robot: (u, b), derivatives of x by beta_0.
-        by_gain: (u, dof), derivatives of x by the relative gain of each joint in all logs.
-        load: (10,), indices of theta in x.
-        prior: (u,), variance of the nuisances, as noise of the normal equations.
-        identified: (10,), which parameters of the load the data determine.
+        x: solution (u,): base parameters of the robot, nuisance parameters, and the load's ten parameters theta.
+        columns: matrix (columns, u); columns @ x are the parameters of the loaded equations.
+        inverse: inverse (u, u) of the matrix of the normal equations.
+        by_robot: derivatives (u, b) of x by beta_0.
+        by_gain: derivatives (u, dof) of x by the relative drive gain of each joint in all logs.
+        load: indices (10,) of theta in x.
+        prior: covariance diagonal (u,) that the priors of the nuisance parameters add to the normal equations.
+        identified: mask (10,) of the load's parameters that the data determine.
     """
 
     x: Array
@@ -100,17 +102,9 @@ class LinearPayloadFit:
         return self.x[self.load]
 
 
-def residual_fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance) -> LinearPayloadFit:
-    """Return the load by Ardiani, eq. 4.2, with the robot fixed at its unloaded values."""
-    return _fit(loaded, unloaded, nuisance, fixed=True)
-
-
-def together_fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance) -> LinearPayloadFit:
-    """Return robot and load jointly (Ardiani, eq. 4.5), with the unloaded data as prior information."""
-    return _fit(loaded, unloaded, nuisance, fixed=False)
-
-
-def _fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, fixed: bool) -> LinearPayloadFit:
+def payload_fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, *, fixed: bool) -> LinearPayloadFit:
+    """Return the load with the robot fixed at its unloaded values (Ardiani, eq. 4.2), or jointly with the robot, with
+    the unloaded data as prior information (eq. 4.5)."""
     matrix, right, joint = loaded.rows
     b, n = len(loaded.robot), len(nuisance.places)
     columns = np.zeros((matrix.shape[1], b + n + 10))
@@ -144,9 +138,10 @@ def _fit(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, fixed:
 
 
 def difference(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, change: Array) -> Array:
-    """Return the load's ten parameters (10,) by eq. 4.3, from the difference of two sets of base parameters.
+    """Return the load's ten parameters (10,) from the difference between the loaded and the unloaded robot's base
+    parameters, weighted by both covariances (Ardiani, eq. 4.3).
 
-    The difference is weighted by both covariances. change (b, 10): see `change_by_load`.
+    change: matrix (b, 10) from a load to the change of base parameters, see `change_by_load`.
     """
     matrix, right, _ = loaded.rows
     b = len(loaded.robot)
@@ -166,13 +161,12 @@ def difference(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, 
     known = half @ (back @ back.T + spread) @ half.T + np.eye(b)
     root = np.linalg.cholesky(known)
     left = np.linalg.solve(root, half @ change)
-    found = np.linalg.lstsq(left, np.linalg.solve(root, rho - half @ unloaded.values), rcond=None)[0]
-    return np.asarray(found, dtype=float)
+    return np.asarray(np.linalg.lstsq(left, np.linalg.solve(root, rho - half @ unloaded.values), rcond=None)[0])
 
 
 def pseudo_inverse(matrix: Array) -> tuple[Array, Bools]:
-    """Return A^+ (n, rows) of a matrix (rows, n) after column scaling, and which unknowns are determined (n,).
-    Columns at rounding level count as zero."""
+    """Return the pseudo-inverse (n, rows) of a matrix (rows, n), and a mask (n,) of the unknowns that it determines.
+    Columns are scaled to unit length, except columns at rounding level, which count as zero."""
     size = np.linalg.norm(matrix, axis=0)
     there = size > MIN_COLUMN_SHARE * size.max(initial=0.0)
     matrix, size = np.where(there, matrix, 0.0), np.where(there, size, 1.0)
@@ -202,10 +196,10 @@ class LoadedModel:
     @staticmethod
     def from_estimate(estimate: Estimate, payload: Payload, *, friction: bool = True,
                       numbers: Array | None = None) -> LoadedModel:
-        """Return the model of a robot that was identified without the load; friction, numbers: see `loaded`."""
+        """Return the model of a robot that was identified without the load; for the arguments, see `loaded`."""
         unloaded = required_robot_model(estimate.model, "an estimate of a payload")
         if any(isinstance(term, Payload) and term.label == payload.label for term in unloaded.terms):
-            raise ModelError(f"the model has a payload '{payload.label}' already; use another label for the new one")
+            raise ModelError(f"the model already has a payload '{payload.label}'", "use another label")
         own = any(isinstance(term, LoadFriction) for term in unloaded.terms)
         is_driven = not unloaded.robot.has_free_base  # no gear transmits the wrench on a free base
         more: tuple[LoadFriction, ...] = (LoadFriction(),) if friction and not own and is_driven else ()
@@ -213,8 +207,8 @@ class LoadedModel:
         mine = [p.name for p in payload.parameters(model.robot)]
         extra = [p.name for term in more for p in term.parameters(model.robot)]
         ends = np.cumsum([len(estimate.base), len(extra), 10])
-        return LoadedModel(model, _base(estimate, model, extra, mine), np.arange(ends[0]), np.arange(ends[0], ends[1]),
-                           np.arange(ends[1], ends[2])).carrying(estimate, numbers)
+        return LoadedModel(model, extended_base(estimate.base, model, (*extra, *mine)), np.arange(ends[0]),
+                           np.arange(ends[0], ends[1]), np.arange(ends[1], ends[2])).carrying(estimate, numbers)
 
     def carrying(self, estimate: Estimate, numbers: Array | None) -> LoadedModel:
         """Return the model with load friction for a given load (10,), or for no load if None."""
@@ -231,7 +225,7 @@ class LoadedEquations(LoadedModel):
 
     Attributes:
         equations, regression: equations of the logs, and their triangular factors.
-        weights: (dof,), weight of each joint's rows.
+        weights: weights (dof,) of the joints' rows: 1 / standard deviation of the noise.
     """
 
     equations: TorqueEquations
@@ -240,7 +234,7 @@ class LoadedEquations(LoadedModel):
 
     @cached_property
     def rows(self) -> tuple[Array, Array, Ints]:
-        """Return weighted rows (n, columns), their right-hand sides (n,) and the joint of each (n,)."""
+        """Return the weighted rows (n, columns), their right-hand sides (n,), and the joint of each row (n,)."""
         base, regression = self.regression.base, self.regression
         matrix = np.zeros((sum(len(f.r) for f in regression.factors), len(base)))
         right, joint, at = np.zeros(len(matrix)), np.zeros(len(matrix), dtype=np.int64), 0
@@ -255,8 +249,13 @@ def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, fri
            numbers: Array | None = None, threads: int | None = None) -> LoadedEquations:
     """Return the compressed equations of logs with a load on a frame.
 
-    friction: add a column of load friction per joint, if the robot's model has none. numbers (10,): current estimate of
-    the load, for the transmitted torque.
+    Args:
+        estimate: the robot, identified without the load.
+        logs: samples with the load.
+        payload: term of the load, with its frame.
+        friction: whether to add load-dependent friction of each joint, if the robot's model has none.
+        numbers: current estimate of the load's inertial parameters (10,), for the transmitted torque; None for no load.
+        threads: number of threads.
     """
     made = LoadedModel.from_estimate(estimate, payload, friction=friction, numbers=numbers)
     equations = torque_equations(made.model, logs, made.base)
@@ -264,11 +263,11 @@ def loaded(estimate: Estimate, logs: Sequence[Samples], payload: Payload, *, fri
     return LoadedEquations(**vars(made), equations=equations, regression=regression, weights=joint_weights(regression))
 
 
-def _base(estimate: Estimate, model: Model, extra: Sequence[str], mine: Sequence[str]) -> BaseParameters:
-    """Return the unloaded robot's base parameters, and additional single parameters, as columns of the loaded model."""
-    old, parameters = estimate.base, model.parameters
+def extended_base(old: BaseParameters, model: Model, more: Sequence[str]) -> BaseParameters:
+    """Return base parameters of a model with more terms: those of the smaller model, and single named parameters."""
+    parameters = model.parameters
     place = np.array([parameters.index(name) for name in old.parameters.names])
-    single = np.array([parameters.index(name) for name in (*extra, *mine)], dtype=np.int64)
+    single = np.array([parameters.index(name) for name in more], dtype=np.int64)
     matrix = np.zeros((len(old) + len(single), len(parameters)))
     matrix[:len(old), place] = old.matrix
     matrix[len(old) + np.arange(len(single)), single] = 1.0
@@ -282,8 +281,3 @@ def change_by_load(estimate: Estimate, payload: Payload) -> Array:
     pose = frame.pose @ np.asarray(payload.pose, dtype=float)
     places = estimate.base.parameters.bodies[model.robot.bodies[frame.body].name]
     return estimate.base.matrix[:, places] @ ten.change_frame(pose)
-
-
-def with_torques(logs: Sequence[Samples], torques: Sequence[Array]) -> tuple[Samples, ...]:
-    """Return the logs with their torques replaced by given ones (samples, dof)."""
-    return tuple(replace(log, tau=tau, raw_tau=None) for log, tau in zip(logs, torques, strict=True))

@@ -15,7 +15,7 @@ from dynid.estimate.covariance import correlated_noise_matrix
 from dynid.findings import Finding
 from dynid.output_fields import array_of, map_of, output_fields, record
 from dynid.payloads.payload_methods import LinearPayloadFit, LoadedEquations, Nuisance, Unloaded
-from dynid.plain import finite
+from dynid.plain import finite, plain
 from dynid.regression.autocorrelation import correlation
 from dynid.robot import inertia as ten
 
@@ -25,18 +25,16 @@ MASS_STANDARD_ERRORS = 3.0  # standard errors of the mass from zero, below which
 # that repeat in every log are in no covariance.
 SEEN_PROBABILITY = 1e-4
 DETERMINED_SHARE = 1e-10  # eigenvalues of the scaled covariance below this share of the largest are rounding errors
-
-
 _INTERVAL = record("Interval", value=float | None, std=float | None, low=float | None, high=float | None)
 _PAYLOAD_MASS = record("PayloadMass", _INTERVAL, determined=bool, at_least=float | None, at_most=float | None,
                        std_from=dict[str, float | None])
 _PAYLOAD_NUMBER = record("PayloadNumber", value=float | None, std=float | None, free=float | None, unit=str,
                          identified=bool)
-FRICTION_STD = 0.2  # relative: friction changes with temperature and load
-LEAST_FRICTION = 0.02  # share of a joint's RMS torque: smallest change of friction and offset
-_UNLIKELY_STD = 3.0  # standard deviations of gains, above which another cause is likely
-MIN_DEGREES_OF_FREEDOM = 3.0  # below which a standard deviation is not informative
-LOAD_FRICTION_STD = 0.05  # share of the torque that a gear transmits
+FRICTION_STD = 0.2  # relative standard deviation of changes of friction with temperature and load
+LEAST_FRICTION = 0.02  # share of a joint's RMS torque: smallest standard deviation of changes of friction and offset
+_UNLIKELY_STD = 3.0  # standard deviations of the drive gains, above which another cause is likely
+MIN_DEGREES_OF_FREEDOM = 3.0  # degrees of freedom below which a standard deviation is not informative
+LOAD_FRICTION_STD = 0.05  # prior standard deviation of load-dependent friction, as a share of the transmitted torque
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,17 +43,17 @@ class PayloadEstimate:
 
     Attributes:
         frame, method, logs, label: mounting frame, method, names of the logs, and name of the load.
-        numbers: (10,), inertial parameters in that frame, SI units.
-        free: (10,), the same without the constraint of physical consistency.
-        covariance: (10, 10), of `free`.
+        numbers: inertial parameters (10,) in that frame, SI units.
+        free: inertial parameters (10,) without the constraint of physical consistency.
+        covariance: covariance (10, 10) of `free`.
         parts: covariance by source: "noise" of the loaded logs, the "robot" without load, drive "gains", "friction"
             changes, the "scale" of a weighed mass.
-        identified: (10,), which parameters the data determine.
+        identified: mask (10,) of the parameters that the data determine.
         consistent: whether physical consistency was enforced.
         relative_error, unloaded_error: error of the loaded torques with and without the load, percent.
-        gain_std: (dof,), relative standard deviation of the drive gains.
-        findings, facts: problems and remarks, and plain data for JSON.
-        degrees_of_freedom: degrees of freedom of Student's t.
+        gain_std: relative standard deviations (dof,) of the drive gains.
+        findings, facts: problems and remarks, and further results as plain data for JSON.
+        degrees_of_freedom: degrees of freedom of Student's t distribution, for confidence intervals.
         lever: assumed largest distance of the centre of mass from the frame, m, for a bound on the mass.
     """
 
@@ -133,8 +131,8 @@ class PayloadEstimate:
         return np.column_stack([self.moment - reach, self.moment + reach])
 
     def mass_bounds(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the smallest and largest mass, kg, that agree with the data; if the data do not determine the mass,
-        those for a centre of mass within `lever` of the frame."""
+        """Return the smallest and largest mass, kg, that agree with the data. If the data do not determine the mass,
+        the centre of mass is assumed within `lever` of the frame."""
         low, high = np.array([-1.0, 1.0]) * self._quantile(level) * self.mass_std + self.free[9]
         if self.has_mass:
             return max(float(low), 0.0), float(high)
@@ -145,12 +143,12 @@ class PayloadEstimate:
 
     @property
     def centre(self) -> Array:
-        """Centre of mass in the frame (3,), m; nan without mass."""
+        """Centre of mass in the frame (3,), m; nan if the mass is not positive."""
         return self.numbers[6:9] / self.mass if self.mass > 0 else np.full(3, np.nan)
 
     @property
     def centre_covariance(self) -> Array:
-        """Covariance of the centre of mass (3, 3), m^2, from dc = (dh - c dm) / m; infinite without a mass."""
+        """Covariance of the centre of mass (3, 3), m^2, from dc = (dh - c dm) / m; infinite if not determined."""
         if not self.has_mass or not self.identified[6:].all():
             return np.full((3, 3), np.inf)
         slope = np.hstack([np.eye(3), -self.centre[:, None]]) / self.mass
@@ -188,8 +186,8 @@ class PayloadEstimate:
         """
         intervals, nan = self.conf_int(), float("nan")
         if not self.seen or self.has_mass:
-            found = [("mass", "kg", self.mass, self.mass_std, *intervals[0])]
-            return found if not self.seen else found + [
+            mass = [("mass", "kg", self.mass, self.mass_std, *intervals[0])]
+            return mass if not self.seen else mass + [
                 (f"centre of mass {axis}", "m", float(self.centre[k]), float(self.centre_std[k]), *intervals[1 + k])
                 for k, axis in enumerate("xyz")]
         return [("mass", "kg", nan, nan, *self.mass_bounds()), *(
@@ -213,38 +211,35 @@ class PayloadEstimate:
     @output_fields(optional=("samples", "restarts"), frame=str, method=str, label=str, logs=list[str],
                    mass=_PAYLOAD_MASS, moment=array_of(_INTERVAL), centre=array_of(_INTERVAL),
                    inertia_about_centre=list[list[float | None]] | None, numbers=map_of(_PAYLOAD_NUMBER),
-                   consistent=bool,
-                   seen=bool, chance=float, relative_error=float | None, unloaded_relative_error=float | None,
-                   gain_std=list[float], findings=list[Finding], samples=int, restarts=list[Any])
+                   consistent=bool, seen=bool, chance=float, relative_error=float | None,
+                   unloaded_relative_error=float | None, gain_std=list[float], findings=list[Finding], samples=int,
+                   restarts=list[Any])
     def to_dict(self) -> dict[str, Any]:
         """Return the payload as plain data for JSON; None for a number that is not finite."""
-        low, high = self.conf_int().T
+        mass, *centre = self.conf_int()
         least, most = self.mass_bounds()
-        number, has_value = finite, np.isfinite(self.mass_std)
         return {
             "frame": self.frame, "method": self.method, "label": self.label, "logs": list(self.logs),
-            "mass": {"value": self.mass if has_value else None, "determined": self.has_mass, "at_least": least,
-                     "at_most": number(most), "std": number(self.mass_std), "low": number(low[0]),
-                     "high": number(high[0]),
+            "mass": {**_interval(self.mass, self.mass_std, mass), "determined": self.has_mass, "at_least": least,
+                     "at_most": finite(most),
                      "std_from": {source: self.mass_std_from(source) for source in self.parts}},
-            "moment": [{"value": number(h) if np.isfinite(s) else None, "std": number(s), "low": number(a),
-                        "high": number(b)} for h, s, (a, b) in
-                       zip(self.moment, self.std[6:9], self.moment_int(), strict=True)],
-            "centre": [{"value": number(c) if np.isfinite(s) else None, "std": number(s), "low": number(a),
-                        "high": number(b)} for c, s, a, b in
-                       zip(self.centre, self.centre_std, low[1:], high[1:], strict=True)],
-            "inertia_about_centre": [[number(x) for x in row] for row in self.central_inertia]
-            if self.has_mass else None,
-            "numbers": {name: {"value": float(value) if known else None, "std": number(std),
-                               "free": float(free) if known else None, "unit": unit,
-                               "identified": bool(known)}
+            "moment": list(map(_interval, self.moment, self.std[6:9], self.moment_int())),
+            "centre": list(map(_interval, self.centre, self.centre_std, centre)),
+            "inertia_about_centre": plain(self.central_inertia) if self.has_mass else None,
+            "numbers": {name: {"value": float(value) if known else None, "std": finite(std),
+                               "free": float(free) if known else None, "unit": unit, "identified": bool(known)}
                         for name, value, std, free, unit, known in zip(
                             ten.NAMES, self.numbers, self.std, self.free, ten.UNITS, self.identified, strict=True)},
             "consistent": self.consistent, "seen": self.seen, "chance": self.chance,
-            "relative_error": self.relative_error,
-            "unloaded_relative_error": self.unloaded_error,
-            "gain_std": [float(x) for x in self.gain_std],
-            "findings": [finding.to_dict() for finding in self.findings], **self.facts}
+            "relative_error": self.relative_error, "unloaded_relative_error": self.unloaded_error,
+            "gain_std": self.gain_std.tolist(), "findings": [finding.to_dict() for finding in self.findings],
+            **self.facts}
+
+
+def _interval(value: float, std: float, limits: Array) -> dict[str, float | None]:
+    """Return a value, its standard error and its confidence limits (2,) for JSON; no value without a standard error."""
+    return {"value": finite(value) if np.isfinite(std) else None, "std": finite(std), "low": finite(limits[0]),
+            "high": finite(limits[1])}
 
 
 def changing_friction(loaded: LoadedEquations, unloaded: Unloaded) -> Nuisance:
@@ -254,16 +249,15 @@ def changing_friction(loaded: LoadedEquations, unloaded: Unloaded) -> Nuisance:
     group = [base.parameters.items[c].kind.group for c in base.independent]
     # A curve of many small parts changes as a whole, because its ridge prior couples the parts.
     places = [int(k) for k in loaded.robot if alone[k] and group[k] in ("friction", "offset") and base.ridge[k] == 0]
-    deviations = []
+    std: dict[int, float] = {}
     for k in places:
         size = max((math.sqrt(f.power) / max(float(np.linalg.norm(f.r[:, list(f.columns).index(k)])), 1e-300)
                     for f in regression.factors if k in f.columns and f.rows), default=0.0)
-        deviations.append(max(FRICTION_STD * abs(float(unloaded.values[k])), LEAST_FRICTION * min(size, 1e6)))
-    held = [d > 0 for d in deviations]
-    places = [k for k, yes in zip(places, held, strict=True) if yes]
-    return Nuisance(np.array([*places, *loaded.friction], dtype=np.int64),
-                    np.array([*(d for d in deviations if d > 0),
-                              *np.full(len(loaded.friction), LOAD_FRICTION_STD)]))
+        change = max(FRICTION_STD * abs(float(unloaded.values[k])), LEAST_FRICTION * min(size, 1e6))
+        if change > 0:
+            std[k] = change
+    return Nuisance(np.array([*std, *loaded.friction], dtype=np.int64),
+                    np.array([*std.values(), *np.full(len(loaded.friction), LOAD_FRICTION_STD)]))
 
 
 def likely_gain_errors(loaded: LoadedEquations, fit: LinearPayloadFit, gains: Array) -> Array:
@@ -291,12 +285,11 @@ def likely_gain_errors(loaded: LoadedEquations, fit: LinearPayloadFit, gains: Ar
 
 def covariances(loaded: LoadedEquations, unloaded: Unloaded, fit: LinearPayloadFit, gains: Array,
                 threads: int | None = None) -> tuple[dict[Source, Array], float]:
-    """Return covariances (10, 10) of a load's parameters by source, and degrees of freedom of Student's t for
-    intervals: the number of independent rows of the joint with the fewest. gains (dof, dof): covariance of relative
-    drive gains.
+    """Return covariances (10, 10) of a load's parameters by source, and degrees of freedom of Student's t.
 
-    Autocorrelation of the noise is included: standard errors for independent rows would be ten times too small.
-    Residuals due to contradictory gains are attributed to the gains, not to noise.
+    The degrees of freedom are the number of independent rows of the joint that has the fewest. Autocorrelation of the
+    noise is included: standard errors for independent rows would be ten times too small. Residuals due to contradictory
+    gains are attributed to the gains, not to noise. gains: covariance (dof, dof) of relative drive gains.
     """
     wrong = likely_gain_errors(loaded, fit, gains)
     logs = tuple(replace(log, tau=log.tau / (1.0 + wrong)) for log in loaded.equations.logs)

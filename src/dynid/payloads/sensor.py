@@ -2,10 +2,10 @@
 
     wrench = s [R 0; 0 R] W_pl(q, dq, ddq) theta + bias    (Ardiani, eq. 4.6)
 
-W_pl is the wrench that a body of unit parameters needs, in the frame's axes about its origin. R are the axes of the
-frame in those of the sensor. s = -1 if the sensor measures the force of the load on it, and not the reaction. If forces
-rotate with the sensor, the best 3 x 3 matrix from weight to force is s m R. Gauss-Newton over theta, bias and R starts
-from it.
+W_pl is the wrench that a body of unit parameters needs, in the axes of the mounting frame about its origin. The
+rotation matrix R expresses the axes of this frame in sensor axes. The sign s is -1 if the sensor measures the force of
+the load on the sensor, and not the reaction. The least-squares 3 x 3 matrix from weight to force is s m R, with mass m.
+This matrix gives initial values of R and s; Gauss-Newton iterations then estimate theta, bias and R.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GAUSS_NEWTON_STEPS = 20  # largest number of iterations
 # Smallest ratio of the extreme singular values of the weight directions that determines a mounting.
 _MIN_DIRECTION_SHARE = 1e-3
 _ALIGNED_STANDARD_ERRORS = 3.0  # standard errors of the angles, below which a sensor counts as aligned with its frame
-_SMALL_ANGLE = np.radians(0.5)  # angle below which it does in any case
+_SMALL_ANGLE = np.radians(0.5)  # rad: angle below which a sensor counts as aligned in any case
 _IMPOSSIBLE_STD = 6.0  # standard deviations between the free estimate and the nearest physically consistent body
 
 
@@ -40,11 +40,11 @@ class Mounting:
     """Mounting of a force-torque sensor.
 
     Attributes:
-        rotation: (3, 3), axes of the mounting frame in sensor axes.
-        angles, std: (3,), rotation vector and standard errors, rad.
-        sign: -1 if the sensor measures the reaction of the load.
-        bias: (6,), N and N m.
-        straight: whether the sensor is aligned with its frame.
+        rotation: axes (3, 3) of the mounting frame in sensor axes.
+        angles, std: rotation vector (3,), rad, and its standard errors.
+        sign: -1 if the sensor measures the force of the load on the sensor, 1 if it measures the reaction.
+        bias: constant offset (6,) of the measured force and moment, N and N m.
+        straight: whether the sensor is aligned with the mounting frame.
     """
 
     rotation: Array
@@ -62,9 +62,9 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
 
     Args:
         robot, label: the robot, and the name of the load.
-        logs: samples with `wrench`.
-        frame: frame at the sensor's origin.
-        straight: whether the sensor's axes are the frame's; by default this is estimated.
+        logs: samples that have a measured `wrench`.
+        frame: mounting frame at the sensor's origin. Default: the flange, see `mounting_frame`.
+        straight: whether the sensor's axes are those of the mounting frame; by default this is estimated.
         consistent: whether the body must be physically consistent.
     """
     from scipy.spatial.transform import Rotation
@@ -86,16 +86,16 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
         std = np.sqrt(np.diag(fit.covariance)[16:])
         if np.all(np.abs(angles) < np.maximum(_ALIGNED_STANDARD_ERRORS * std, _SMALL_ANGLE)):
             fit = _gauss_newton(columns, measured, np.eye(3), sign, turning=False)
-    found = fit.covariance[:10, :10]
-    numbers = nearest_body(fit.theta, found, np.ones(10, dtype=bool)) if consistent else fit.theta
+    spread = fit.covariance[:10, :10]
+    numbers = nearest_body(fit.theta, spread, np.ones(10, dtype=bool)) if consistent else fit.theta
     mounting = Mounting(fit.rotation, Rotation.from_matrix(fit.rotation).as_rotvec(), np.sqrt(
         np.diag(fit.covariance)[16:]) if fit.turning else np.zeros(3), sign, fit.bias, not fit.turning)
     size, rest = float(np.sum(measured ** 2)), float(np.sum(fit.residual ** 2))
     bias_only = float(np.sum((measured - measured.mean(axis=0)) ** 2))
     estimate = PayloadEstimate(
-        name, "sensor", numbers, fit.theta, found, {"noise": found}, np.ones(10, dtype=bool), consistent,
+        name, "sensor", numbers, fit.theta, spread, {"noise": spread}, np.ones(10, dtype=bool), consistent,
         100.0 * np.sqrt(rest / size), 100.0 * np.sqrt(bias_only / size), np.zeros(robot.dof),
-        tuple(log.source for log in parts), label, tuple(_findings(fit.theta, numbers, found, consistent)),
+        tuple(log.source for log in parts), label, tuple(_findings(fit.theta, numbers, spread, consistent)),
         {"sensor": {
             "bias": mounting.bias.tolist(), "rotation": mounting.rotation.tolist(), "sign": mounting.sign,
             "angles_deg": np.degrees(mounting.angles).tolist(), "angles_std_deg": np.degrees(mounting.std).tolist(),
@@ -109,8 +109,8 @@ def _findings(theta: Array, numbers: Array, covariance: Array, consistent: bool)
         return []
     return [Finding("payload-cannot-exist", "suspicious", "warning",
                     "The sensor data correspond to a load that is not physically consistent; the nearest consistent "
-                    f"one differs by {away:.1f} standard deviations: check units and "
-                    "frame.", "payload not physically consistent", evidence={"standard_errors": away})]
+                    f"load differs by {away:.1f} standard deviations: check units and frame.",
+                    "payload not physically consistent", evidence={"standard_errors": away})]
 
 
 def wrench_columns(robot: Robot, frame: str, samples: Samples) -> Array:
@@ -156,7 +156,11 @@ class _Fit:
 
 
 def _gauss_newton(columns: Array, measured: Array, rotation: Array, sign: float, *, turning: bool) -> _Fit:
-    """Return the least-squares theta, bias and rotation, each channel weighted by its own noise."""
+    """Return the least-squares payload, sensor bias and rotation of the sensor, each channel weighted by its noise.
+
+    columns: see `wrench_columns`. measured: measured wrench (samples, 6). rotation, sign: initial rotation (3, 3) of
+    the sensor, and sign of its forces. turning: whether the rotation is estimated.
+    """
     from scipy.spatial.transform import Rotation
 
     n, weights = len(measured), np.ones(6)
@@ -191,10 +195,12 @@ def _gauss_newton(columns: Array, measured: Array, rotation: Array, sign: float,
 
 
 def fused(first: PayloadEstimate, second: PayloadEstimate) -> PayloadEstimate:
-    """Return one load from two estimates on the same frame, such as torques and a sensor, weighted by covariances."""
+    """Return one payload from two estimates on the same frame, such as those from joint torques and from a force-torque
+    sensor, weighted by their covariances."""
     if first.frame != second.frame:
-        raise ModelError(f"one load is attached to '{first.frame}', the other to '{second.frame}'",
-                         "use one frame for both", code="frames-differ")
+        raise ModelError("two payload estimates can only be combined on one frame: the first is on "
+                         f"'{first.frame}', the second on '{second.frame}'", "use one frame for both",
+                         code="frames-differ")
     gain = first.covariance @ np.linalg.pinv(first.covariance + second.covariance, hermitian=True, rcond=1e-14)
     keep = np.eye(10) - gain
     theta = first.free + gain @ (second.free - first.free)

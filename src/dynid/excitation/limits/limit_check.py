@@ -17,11 +17,9 @@ from dynid.excitation.limits.nonlinear import OVERLAP, TorqueLimit
 from dynid.excitation.limits.workspace import Workspace
 from dynid.excitation.trajectories.trajectory import Joined, Motion, Piecewise, Slowed, Trajectory
 
-TOLERANCE = 1e-9
-_CHECKED_AT_ONCE = 4096  # samples per evaluation: many short pieces, or a part of a long one
+TOLERANCE = 1e-9  # largest relative violation of a limit that counts as rounding
+_CHECKED_AT_ONCE = 4096  # samples per evaluation: many short pieces of a motion, or a part of a long piece
 _MIN_PIECE_SAMPLES = 101  # samples of every piece: its peak is then accurate to about 1e-4 of its variation
-
-
 _STANDING_WORDS = {  # limits of standing feet
     "support": "the centre of pressure is {value:.3g} m inside the support polygon, its margin is {bound:.3g} m",
     "load": "the feet carry {value:.3g} times the weight, at least {bound:.3g} times is required",
@@ -35,9 +33,14 @@ _STANDING_WORDS = {  # limits of standing feet
 
 @dataclass(frozen=True)
 class Usage:
-    """Use of one limit: `kind` at `where` reaches `value` at `time` (s), with the limit `bound`.
+    """Largest use of one limit by a motion.
 
-    excess: relative violation (of 0.2 m for distances); zero or less is inside.
+    Attributes:
+        kind: kind of the limit, such as "velocity", "torque" or "space".
+        where: name of the joint, or of the bodies.
+        value, bound: largest value, and its limit.
+        time: time of the largest value, s.
+        excess: relative violation (of 0.2 m for distances); zero or less if the limit is respected.
     """
 
     kind: str
@@ -66,7 +69,7 @@ class Usage:
 
 @dataclass(frozen=True, eq=False)
 class LimitReport:
-    """Largest use of every limit over a motion. unchecked: limits that could not be checked, in words."""
+    """Largest use of every limit over a motion; unchecked: sentences on limits that could not be checked."""
 
     usages: tuple[Usage, ...]
     unchecked: tuple[str, ...] = ()
@@ -87,7 +90,7 @@ class LimitReport:
 
 
 def smooth_parts(trajectory: Trajectory) -> list[tuple[float, float]]:
-    """Return the intervals of time in which all derivatives are continuous."""
+    """Return the intervals (start, stop), s, in which all derivatives of a trajectory are continuous."""
     if isinstance(trajectory, Piecewise):
         return list(zip(trajectory.breaks[:-1], trajectory.breaks[1:], strict=True))
     if isinstance(trajectory, Slowed):
@@ -99,10 +102,10 @@ def smooth_parts(trajectory: Trajectory) -> list[tuple[float, float]]:
 
 
 def peaks(signal: Array, skip: Bools) -> tuple[Array, Ints]:
-    """Return the largest value of each column of a signal (n,), and its row.
+    """Return the largest value of each column of a signal (m, n), and its row (n,).
 
     Between grid points a smooth signal may exceed its samples by an eighth of the second difference, which is added
-    except in the rows `skip`. These must include the first and the last row of every piece.
+    except in the rows of the mask `skip` (m,). This mask must include the first and the last row of every piece.
     """
     rise = np.zeros_like(signal)
     rise[1:-1] = np.abs(signal[2:] - 2.0 * signal[1:-1] + signal[:-2]) / 8.0
@@ -113,8 +116,8 @@ def peaks(signal: Array, skip: Bools) -> tuple[Array, Ints]:
 
 
 def _grids(trajectory: Trajectory, points: int) -> Iterator[tuple[Array, Bools]]:
-    """Yield sample times of consecutive smooth pieces, several pieces at once, and the mask of pieces' first
-    samples."""
+    """Yield sample times (m,) of consecutive smooth pieces, several pieces at once, and the mask (m,) of the first
+    samples of pieces."""
     times: list[Array] = []
     waiting = 0
     for first, last in smooth_parts(trajectory):
@@ -122,7 +125,7 @@ def _grids(trajectory: Trajectory, points: int) -> Iterator[tuple[Array, Bools]]
         if times and waiting + count > _CHECKED_AT_ONCE:
             yield _joined(times)
             times, waiting = [], 0
-        # The last instant of a piece belongs to the next one, so the grid ends just before it.
+        # The last instant of a piece belongs to the next piece, so the grid ends just before this instant.
         times.append(np.linspace(first, last - 1e-12 * trajectory.duration, count))
         waiting += count
     yield _joined(times)
@@ -136,31 +139,32 @@ def _joined(times: list[Array]) -> tuple[Array, Bools]:
 
 def check_limits(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | None = None, *, points: int = 5000,
                  unchecked: tuple[str, ...] = ()) -> LimitReport:
-    """Return the largest use of every limit over a whole motion; torque: the nominal model, if there is one."""
+    """Return the largest use of every limit over a whole motion; torque: torque limits of the nominal model, or None.
+    points: number of samples. unchecked: sentences on limits that could not be checked, for the report."""
     worst: dict[tuple[str, str, float], Usage] = {}
     for t, begins in _grids(trajectory, points):
         for usage in _usages(trajectory, t, begins, limits, torque):
             key = (usage.kind, usage.where, usage.bound)
             if key not in worst or usage.excess > worst[key].excess:
                 worst[key] = usage
-    found = list(worst.values())
+    usages = list(worst.values())
     if getattr(trajectory, "jumps", False):
-        found = [replace(u, value=np.inf, excess=np.inf) if u.kind == "jerk" else u for u in found]
+        usages = [replace(u, value=np.inf, excess=np.inf) if u.kind == "jerk" else u for u in usages]
     ends = trajectory.at(np.array([0.0, trajectory.duration])).q
     for kind, posture, row in (("first posture", limits.start, 0), ("last posture", limits.end, 1)):
         if posture is not None:
             off = np.abs(ends[row] - posture)
             j = int(np.argmax(off))
             # Rounding errors of the coefficients are not violations.
-            found.append(Usage(kind, limits.names[j], float(ends[row, j]), float(posture[j]), row * trajectory.duration,
-                               float(off[j]) - 1e-6))
-    return LimitReport(tuple(found), unchecked)
+            usages.append(Usage(kind, limits.names[j], float(ends[row, j]), float(posture[j]),
+                                row * trajectory.duration, float(off[j]) - 1e-6))
+    return LimitReport(tuple(usages), unchecked)
 
 
 def _usages(trajectory: Trajectory, t: Array, begins: Bools, limits: Limits,
             torque: TorqueLimit | None) -> Iterator[Usage]:
-    """Yield the largest use of every limit at times t (samples,) of smooth pieces, which begin where `begins` is
-    True."""
+    """Yield the largest use of every limit at times t (samples,) of smooth pieces; begins: mask (samples,) of the first
+    sample of each piece."""
     motion = trajectory.at(t)
     edges = begins | np.roll(begins, -1)
     span = limits.upper - limits.lower
@@ -187,10 +191,8 @@ def _usages(trajectory: Trajectory, t: Array, begins: Bools, limits: Limits,
 
 
 def _torques(torque: TorqueLimit, limits: Limits, t: Array, begins: Bools, motion: Motion) -> Iterator[Usage]:
-    parts = [
-        [np.ascontiguousarray(x[lo : lo + _CHECKED_AT_ONCE]) for x in motion[:3]]
-        for lo in range(0, len(t), _CHECKED_AT_ONCE)
-    ]
+    parts = [[np.ascontiguousarray(x[lo:lo + _CHECKED_AT_ONCE]) for x in motion[:3]]
+             for lo in range(0, len(t), _CHECKED_AT_ONCE)]
     tau = np.abs(np.vstack([torque.torques(*part) for part in parts]))
     # Coulomb friction jumps with the sign of the velocity, so second differences across a jump are invalid.
     flips = np.zeros(len(t), dtype=bool)
@@ -203,8 +205,10 @@ def _torques(torque: TorqueLimit, limits: Limits, t: Array, begins: Bools, motio
 
 
 def _distances(space: Workspace, t: Array, begins: Bools, q: Array) -> Iterator[Usage]:
-    """Yield the smallest distance s of every pair of bodies. Between the times t_k and t_k+1 of the grid it is at least
-    (s_k + s_k+1 - way) / 2, where `way` is the length of the bodies' paths, m.
+    """Yield the smallest distance of every pair of bodies at times t (samples,) and between them.
+
+    Between two times of the grid with distances s_k and s_k+1, the distance is at least (s_k + s_k+1 - path) / 2, with
+    the length of the bodies' paths, m.
     """
     best = np.full(len(space.names), np.inf)
     when = np.zeros(len(space.names))

@@ -106,9 +106,8 @@ class ObstacleTable(_Table):
         if given == {"a", "b", "radius"}:
             assert self.radius is not None
             return Capsule(BASE, np.array(self.a), np.array(self.b), self.radius, self.name)
-        raise DynidError(f"obstacle '{self.name}' is a box (lower, upper), a ball (centre, radius) or a capsule "
-                         f"(a, b, radius), got {', '.join(sorted(given)) or 'none of them'}",
-                         code="wrong-setting")
+        raise DynidError(f"obstacle '{self.name}' must be a box (lower, upper), a ball (centre, radius) or a capsule "
+                         f"(a, b, radius), got {', '.join(sorted(given)) or 'none of these'}", code="wrong-setting")
 
 
 class SphereTable(_Table):
@@ -149,9 +148,9 @@ class LimitsTable(_Table):
 
 
 def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
-    """Return the robot's limits overridden by those of a file; errors name the file and the entry.
+    """Return the robot's limits overridden by those of a TOML file; errors name the file and the entry.
 
-    margin: replaces the margin of the file. usual: margin if neither the call nor the file gives one.
+    margin: margin that replaces that of the file. usual: margin if neither the call nor the file gives one.
     """
     values = toml_file(Path(path), "limits")
     try:
@@ -160,7 +159,7 @@ def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usu
         first = problem.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            raise DynidError(f"{path}: there is no limit '{name}'", code="unknown-setting") from None
+            raise DynidError(f"{path}: '{name}' is not an entry of a limits file", code="unknown-setting") from None
         raise DynidError(f"{path}: '{name}' is wrong: {first['msg'].lower()}", code="wrong-setting") from None
     except DynidError as problem:
         raise type(problem)(f"{path}: {problem}", code=problem.code) from None
@@ -200,8 +199,8 @@ def _place(name: str, robot: Robot) -> int:
 
 
 def table_workspace(table: SpaceTable | None, robot: Robot) -> Workspace | None:
-    """Return the workspace limits of a [space] table; without one, only self-collision of a robot with collision shapes
-    is excluded."""
+    """Return the workspace limits of a [space] table. Without a table, only self-collision of a robot with collision
+    shapes is excluded."""
     shapes = any(body.shapes for body in robot.bodies)
     if table is None:
         return Workspace.from_robot(robot) if shapes else None

@@ -19,15 +19,19 @@ MARGIN = 0.05  # share of a robot's own limits that is kept free by default, for
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits of every joint (dof,): rad, rad/s, rad/s^2, rad/s^3, N m (or m and N); infinite for no limit.
+    """Limits of a motion; infinite for no limit.
 
     Attributes:
+        lower, upper: lowest and highest positions (dof,), rad or m.
+        velocity, acceleration, jerk: largest magnitudes (dof,), rad/s, rad/s^2 and rad/s^3, or with m.
+        torque: largest torques (dof,), N m or N.
+        names: names of the joints.
         start, end: first and last posture (dof,), or None.
         bandwidth: highest frequency of a Fourier motion, Hz.
         space: collision and workspace limits, or None.
         loops: smallest distance of closed loops from singular postures, or None.
         margin: share of the robot's own limits that was kept free.
-        outermost: lowest and highest positions (dof,) without this margin. First, last and home postures may use it.
+        outermost: lowest and highest positions (dof,) without this margin, for first, last and home postures.
     """
 
     lower: Array
@@ -75,8 +79,8 @@ class Limits:
 
     @staticmethod
     def from_robot(robot: Robot, *, margin: float = 0.0, **given: Any) -> Limits:
-        """Return the limits of a robot file; those in `given` replace them by name. margin: share of the range that is
-        kept free at each end, and share of the robot's own velocities and torques."""
+        """Return the limits of a robot file. margin: share of the range that is kept free at each end, and share of the
+        robot's own velocities and torques. given: fields of `Limits` that replace those of the robot file."""
         if not 0.0 <= margin < 0.5:
             raise DynidError(f"the margin must be a share of the limits, from 0 to below 0.5, got {margin:g}",
                              code="wrong-margin")
@@ -94,7 +98,7 @@ class Limits:
                     own["lower"], own["upper"] = _reaching(own["lower"], own["upper"], (lower, upper), posture)
         unknown = [name for name in given if name not in Limits.__dataclass_fields__]
         if unknown:
-            raise DynidError(f"there is no limit '{unknown[0]}'; there are {', '.join(Limits.__dataclass_fields__)}")
+            raise DynidError(f"there is no limit '{unknown[0]}'; limits are {', '.join(Limits.__dataclass_fields__)}")
         return Limits(**(own | given))
 
     @property
@@ -102,18 +106,28 @@ class Limits:
         return len(self.names)
 
     def refuse_outside(self, posture: Array, name: str) -> None:
-        """Raise an error for a posture (dof,) outside the joint ranges; name: of the posture, such as "home"."""
+        """Raise an error for a posture (dof,) outside the joint ranges; name: name of the posture, such as "home"."""
         outside = (posture < self.lower) | (posture > self.upper)
         if outside.any():
             j = int(np.argmax(outside))
             raise DynidError(f"the {name} posture puts joint '{self.names[j]}' at {posture[j]:g}, outside its limits "
                              f"{self.lower[j]:g} to {self.upper[j]:g}", code="wrong-home")
 
+    def refuse_unbounded(self, code: str | None = None) -> None:
+        """Raise an error, with a given code, for a joint without a range and without a limit of velocity or
+        acceleration."""
+        is_bounded = np.isfinite([self.upper - self.lower, self.velocity, self.acceleration]).any(axis=0)
+        if not is_bounded.all():
+            raise DynidError(f"joint '{self.names[int(np.argmin(is_bounded))]}' has neither a range nor a limit of "
+                             "velocity or acceleration, so its motion is unbounded", "give such a limit with --limits",
+                             code)
+
     def require_top_speeds(self, motion: str) -> None:
         """Raise an error for a joint without a velocity limit; motion: name of the motion that needs these limits."""
         if not np.isfinite(self.velocity).all():
             raise DynidError(f"{motion} needs the top speed of joint "
-                             f"'{self.names[int(np.argmin(np.isfinite(self.velocity)))]}'")
+                             f"'{self.names[int(np.argmin(np.isfinite(self.velocity)))]}'",
+                             "give its velocity limit with --limits")
 
     def reaching(self, posture: ArrayLike) -> Limits:
         """Return the limits with ranges extended into the margin to include a posture (dof,)."""
@@ -128,17 +142,17 @@ def _reaching(lower: Array, upper: Array, outermost: tuple[Array, Array], postur
     return np.fmin(lower, inside), np.fmax(upper, inside)
 
 
-FACTOR = 10.0  # default limit, relative to the condition number in the initial posture
+FACTOR = 10.0  # default limit of the condition number, relative to that in the initial posture
 LOOP_LIMIT_STEP = 1e-5  # rad or m: step of numerical derivatives
-_NOT_CLOSED = 1e6  # condition number of loops that do not close, relative to the largest allowed one
+_NOT_CLOSED = 1e6  # condition number of loops that do not close, relative to the largest allowed condition number
 
 
 @dataclass(frozen=True, eq=False)
 class LoopLimit:
     """Limit on the condition number of loop closures, which grows near singular postures.
 
-    The value is log10 of the ratio to the largest allowed condition number: an excess of 1 is a factor of ten.
-    condition: largest allowed condition number. margin: distance from the limit that is kept free, as log10.
+    The value is log10 of the ratio to the largest allowed condition number `condition`: an excess of 1 is a factor of
+    ten. margin: distance from the limit that is kept free, as log10.
     """
 
     robot: Robot
@@ -161,8 +175,8 @@ class LoopLimit:
         return replace(self, margin=min(self.margin + excess, 0.5))
 
     def values(self, q: Array, dq: Array, ddq: Array) -> Array:
-        found = np.minimum(closure_conditions(self.robot, q), _NOT_CLOSED * self.condition)
-        return np.asarray(np.log10(found / self.condition) + self.margin)[:, None]
+        conditions = np.minimum(closure_conditions(self.robot, q), _NOT_CLOSED * self.condition)
+        return np.asarray(np.log10(conditions / self.condition) + self.margin)[:, None]
 
     def gradient(self, q: Array, dq: Array, ddq: Array, columns: Ints) -> Array:
         out = np.zeros((len(q), 3, q.shape[1]))

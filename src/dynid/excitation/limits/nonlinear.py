@@ -12,14 +12,15 @@ from dynid.excitation.information import Information
 from dynid.excitation.limits.workspace import Workspace
 from dynid.model import complete
 
-OVERLAP = 0.2  # m; an overlap of that much counts as an excess of 1
+OVERLAP = 0.2  # m: overlap of two bodies that counts as a violation of 1
 
 
 class NonlinearLimit(Protocol):
     """Protocol of a limit that is nonlinear in the coefficients of a motion.
 
-    It has values (m, K) along a motion, and the derivative (rows, 3, dof) by q, dq, ddq of one column per row.
-    refinement: ratio of its number of samples to that of the criterion. tightened(excess) returns a stricter limit.
+    The method `values` returns values (m, K) along a motion, positive for a violation. The method `gradient` returns
+    the derivative (rows, 3, dof) by q, dq and ddq of one column of the values per row. `tightened(excess)` returns a
+    stricter limit. refinement: ratio of the limit's number of samples to that of the criterion.
     """
 
     @property
@@ -36,8 +37,14 @@ class NonlinearLimit(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TorqueLimit:
-    """Torque limits |tau_j| / limit_j - 1 <= 0 in both directions, for a model with base parameters beta (base,).
-    margin: share of each limit that is kept free.
+    """Torque limits |tau_j| / limit_j - 1 <= 0 in both directions.
+
+    Attributes:
+        information: the model and its base parameters.
+        beta: values of the base parameters (base,).
+        limit: torque limits (dof,), N m or N.
+        names: names of the joints.
+        margin: share of each limit that is kept free.
     """
 
     information: Information
@@ -83,8 +90,8 @@ class TorqueLimit:
 
 @dataclass(frozen=True, eq=False)
 class WorkspaceLimit:
-    """Workspace limits: minus the distance between bodies or to obstacles, in units of OVERLAP. margin: distance to
-    keep free, in the same units."""
+    """Workspace limits: minus the distance between bodies or to obstacles, in units of OVERLAP; margin: distance to
+    keep free, in units of OVERLAP."""
 
     space: Workspace
     margin: float = 0.02

@@ -29,7 +29,7 @@ class Workspace:
     """Capsules of a robot, pairs that must not collide, and half-spaces.
 
     Attributes:
-        robot, capsules, planes: robot, its capsules and obstacles, and half-spaces.
+        robot, capsules, planes: the robot, the capsules of its links and of obstacles, and half-spaces.
         pairs: indices of capsules that must not touch (P, 2).
         sides: indices of half-spaces and the capsules that must be inside (S, 2).
         margin: distance kept free, m.
@@ -48,10 +48,20 @@ class Workspace:
     def from_robot(robot: Robot, *, planes: Iterable[HalfSpace] = (), obstacles: Sequence[Capsule] = (),
                    spheres: Sequence[Capsule] = (), radius: float = 0.0, self_collision: bool = True,
                    margin: float = 0.0) -> Workspace:
-        """Return the workspace of the robot's collision geometry, or of `spheres` (capsules on its bodies).
+        """Return the workspace limits of a robot.
 
-        Without either, capsules of `radius` along the links are used. obstacles: capsules fixed to the base. Contacts
-        between neighbours, and contacts that exist in all of 200 random postures, are ignored and listed in `skipped`.
+        The bodies are those of the robot's collision geometry or `spheres`; without either, capsules of `radius` along
+        the links. Contacts between neighbours are ignored. Contacts that exist in all of 200 random postures are
+        ignored and listed in `skipped`.
+
+        Args:
+            robot: the robot.
+            planes: half-spaces in which all links must stay.
+            obstacles: capsules fixed to the base.
+            spheres: capsules on links, in place of the collision geometry.
+            radius: radius of all links without collision geometry, m.
+            self_collision: whether the robot's own links must not collide.
+            margin: distance kept free, m.
         """
         shapes = ((i, shape) for i, body in enumerate(robot.bodies) for shape in body.shapes)
         own = tuple(spheres) or tuple(capsule_around(shape, i) for i, shape in shapes) or skeleton(robot, radius)
@@ -85,7 +95,7 @@ class Workspace:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Return a description of each pair of bodies or half-space, in the order of the columns of `slack`."""
+        """Description of each pair of bodies or half-space, in the order of the columns of `slack`."""
         return (*(f"{self.capsules[p].name} against {self.capsules[q].name}" for p, q in self.pairs),
                 *(f"{self.capsules[p].name} in half-space '{self.planes[w].name}'" for w, p in self.sides))
 
@@ -108,12 +118,12 @@ class Workspace:
         return out, np.ascontiguousarray(axes)
 
     def slack(self, q: Array) -> Array:
-        """Return clearances (m, pairs + sides), m, at q (m, dof); negative values are violations."""
+        """Return clearances (m, pairs + sides), in metres, at postures q (m, dof); negative values are violations."""
         return self.slack_of_ends(self.ends(q)[0])[0]
 
     def slack_of_ends(self, ends: Array) -> tuple[Array, Array]:
-        """Return clearances (m, pairs + sides), m, for ends (m, C, 2, 3), and the closest points on both segments (m,
-        pairs, 2)."""
+        """Return clearances (m, pairs + sides), in metres, for ends of capsules (m, C, 2, 3), and the positions of the
+        closest points on both segments (m, pairs, 2), from 0 to 1."""
         radii = self._arrays[2]
         gap, where = np.empty((len(ends), len(self.pairs))), np.empty((len(ends), len(self.pairs), 2))
         distances_kernel(ends, self.pairs, radii, gap, where)
@@ -196,7 +206,14 @@ def inside_box(lower: ArrayLike, upper: ArrayLike, name: str = "workspace") -> t
 
 @dataclass(frozen=True, eq=False)
 class Capsule:
-    """A capsule on body `body` (BASE: fixed to the base), from a to b in the body's frame (3,), m."""
+    """A capsule on a body of the robot: all points within a radius of a segment.
+
+    Attributes:
+        body: index of the body; BASE for a capsule fixed to the base.
+        a, b: ends of the segment in the body's frame (3,), m.
+        radius: radius, m.
+        name: name in messages.
+    """
 
     body: int
     a: Array
@@ -243,7 +260,7 @@ def capsule_around(shape: Shape, body: int) -> Capsule:
 def skeleton(robot: Robot, radius: float) -> tuple[Capsule, ...]:
     """Return capsules from joint to joint (and to every frame of the last bodies) for a robot without collision
     geometry."""
-    found = []
+    capsules = []
     for i, (joint, body) in enumerate(zip(robot.joints, robot.bodies, strict=True)):
         here = inverse(np.asarray(joint.after))[:3, 3]  # the joint's own origin, in the body frame
         ends = [child.before[:3, 3] for child in robot.joints if child.parent == i]
@@ -251,17 +268,15 @@ def skeleton(robot: Robot, radius: float) -> tuple[Capsule, ...]:
         lengths = [float(np.linalg.norm(end - here)) for end in ends]
         for end, length in zip(ends, lengths, strict=True):
             if length > 1e-9 or max(lengths) <= 1e-9:
-                found.append(Capsule(i, here, end, radius, body.name))
-    return tuple(found)
+                capsules.append(Capsule(i, here, end, radius, body.name))
+    return tuple(capsules)
 
 
 @njit(**OPTIONS)
 def distances_kernel(ends: Array, pairs: Ints, radii: Array, gap: Array, where: Array) -> None:
-    """Compute the distance between the capsules of each pair, gap (m, P), and the closest points.
-
-    where (m, P, 2): position on either segment, 0 at a, 1 at b. ends (m, C, 2, 3). Closest points of two segments are
-    computed as in Ericson, Real-Time Collision Detection, s. 5.1.9.
-    """
+    """Compute the distances gap (m, P) between the capsules of pairs (P, 2), from the ends of their segments (m, C, 2,
+    3) and their radii (C,), and the positions of the closest points on both segments, where (m, P, 2), from 0 at a to 1
+    at b (Ericson, Real-Time Collision Detection, s. 5.1.9)."""
     for i in range(len(ends)):
         for p in range(len(pairs)):
             one, two = ends[i, pairs[p, 0]], ends[i, pairs[p, 1]]

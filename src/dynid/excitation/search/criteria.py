@@ -18,7 +18,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError
 
 Value = tuple[float, Array]
-MIN_EIGENVALUE_RATIO = 1e-15  # eigenvalues below this share of the largest are rounding
+MIN_EIGENVALUE_RATIO = 1e-15  # eigenvalues below this share of the largest are rounding errors
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ def _condition(s: Eigenvalues) -> Value:
 
 
 def _smooth_condition(s: Eigenvalues, p: float) -> Value:
-    """Return (tr A^p tr A^-p)^(1/2p): Frobenius for p = 1 (Ardiani, eq. 1.38), the condition number for p
-    -> infinity."""
+    """Return (tr A^p tr A^-p)^(1/2p) and its derivative: the Frobenius condition number for p = 1 (Ardiani, eq. 1.38),
+    and the condition number in the limit of large p."""
     up, down = (s.values / s.values[-1]) ** p, (s.values[0] / s.values) ** p
     value = float(np.sqrt(s.values[-1] / s.values[0]) * (up.sum() * down.sum()) ** (0.5 / p))
     return value, s.function(0.5 * value * (up / up.sum() - down / down.sum()) / s.values)
@@ -97,8 +97,8 @@ def _smooth_largest(s: Eigenvalues, p: float) -> Value:
 
 
 def _hadamard(matrix: Array, s: Eigenvalues) -> Value:
-    """Return the mean of log(A_ii) minus D-optimality: zero exactly if all columns are orthogonal (Jin and
-    Gans, 2015)."""
+    """Return the mean of log(A_ii) minus log det A / base, and its derivative; the value is zero exactly if all columns
+    are orthogonal (Jin and Gans, 2015)."""
     diagonal = np.maximum(np.diag(matrix), 1e-300)
     value = float(np.log(diagonal).mean() - np.log(s.values).mean())
     return value, (np.diag(1.0 / diagonal) - s.function(1.0 / s.values)) / len(diagonal)
@@ -106,7 +106,8 @@ def _hadamard(matrix: Array, s: Eigenvalues) -> Value:
 
 @dataclass(frozen=True)
 class Criterion:
-    """An optimality criterion by name. weight: weight of 1/sigma_min in 'condition+' (k_1 of Ardiani, eq. 1.37)."""
+    """An optimality criterion by its name in `CRITERIA`; weight: weight of 1/sigma_min in "condition+" (k_1 of Ardiani,
+    eq. 1.37)."""
 
     name: str = "condition"
     weight: float = 1.0

@@ -24,8 +24,8 @@ from dynid.quantities import RATE, check_quantity, check_samples
 from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.robot import Robot
 
-_SAMPLES_A_WAVE = 40  # samples per period of the highest frequency
-MIN_SAMPLES, MAX_SAMPLES = 160, 500  # of a trajectory whose criterion is computed
+_SAMPLES_A_WAVE = 40  # samples per period of the highest frequency, in the computation of the criterion
+MIN_SAMPLES, MAX_SAMPLES = 160, 500  # smallest and largest number of samples in the computation of the criterion
 NOISE_DEPENDENT = ("a", "largest")  # criteria that depend on the torque noise
 _SIGN_WIDTH = 0.015  # width of a smooth sign relative to the top speed
 
@@ -40,7 +40,7 @@ class ExperimentDesign:
         torque: the nominal model with the torque limits, if known.
         unchecked: limits that could not be checked.
         rate: sampling rate of the future log, Hz.
-        noise: standard deviation of its torque noise (dof,), for the expected standard errors.
+        noise: standard deviations of the torque noise (dof,), N m or N, for the expected standard errors.
     """
 
     problem: MotionProblem
@@ -64,7 +64,7 @@ class ExperimentDesign:
 
     @property
     def all_limits(self) -> Limits:
-        """Limits of all coordinates of the robot, also of those that depend on the coordinates of the search."""
+        """Limits of all coordinates of the robot, including coordinates that depend on those of the search."""
         return self.limits
 
     def whole(self, trajectory: Trajectory) -> Trajectory:
@@ -72,7 +72,8 @@ class ExperimentDesign:
         return trajectory
 
     def samples(self, trajectory: Trajectory) -> tuple[Array, Array, Array]:
-        """Return q, dq, ddq of the future log, without the last instant, which may equal the first one."""
+        """Return q, dq and ddq (samples, dof) of the future log, without the last instant, which may equal the first.
+        """
         check_samples(trajectory.duration, self.rate)
         count = max(2, round(trajectory.duration * self.rate))
         motion = trajectory.at(np.linspace(0.0, trajectory.duration, count, endpoint=False))
@@ -95,11 +96,11 @@ class ExperimentDesign:
         return float(s[0] / s[-1]) if s[-1] > 0 else np.inf
 
     def nonlinear_excess(self, report: LimitReport) -> float:
-        """Return the largest excess of the nonlinear limits in a report; zero if there are none."""
+        """Return the largest relative violation of the nonlinear limits in a report; zero if there are none."""
         return max((u.excess for u in report.usages if u.kind in ("torque", "space")), default=0.0)
 
     def check(self, trajectory: Trajectory) -> LimitReport:
-        """Check all limits of a motion on a time grid at least ten times finer than that of the search."""
+        """Return the use of all limits by a motion, on a time grid at least ten times finer than that of the search."""
         points = max(10 * len(self.problem.t), 5000)
         return check_limits(trajectory, self.limits, self.torque, points=points, unchecked=self.unchecked)
 
@@ -116,19 +117,19 @@ def design_experiment(model: LinearModel | Robot, limits: Limits | None, family:
     if isinstance(scale, str) or (scale is None and criterion.name in NOISE_DEPENDENT):
         scale = magnitudes(base, complete(model).robot)
     torque, unchecked = _torque_limit(model, base, limits, prior.nominal)
-    noise = measurement.noise
-    if noise is None and prior.regression is None and criterion.name in NOISE_DEPENDENT:
-        noise = assumed_noise(model, limits, nominal_values(model, prior.nominal))
+    noise, assumed = measurement.noise, None
+    if noise is None and prior.regression is None:
+        assumed = assumed_noise(model, limits, nominal_values(model, prior.nominal))
+        noise = assumed if criterion.name in NOISE_DEPENDENT else None
     information = Information.from_model(model, base, noise=noise, scale=scale, known=prior.regression)
     problem = _problem(family, information, criterion, limits, torque)
-    expected = 1.0 / information.weights if noise is not None or prior.regression is not None else assumed_noise(
-        model, limits, nominal_values(model, prior.nominal))
-    return ExperimentDesign(problem, information, torque, unchecked, measurement.rate, expected)
+    return ExperimentDesign(problem, information, torque, unchecked, measurement.rate,
+                            1.0 / information.weights if assumed is None else assumed)
 
 
 def nominal_values(model: LinearModel, given: ArrayLike | None = None) -> Array | None:
-    """Return the given parameters (parameters,), or those of the robot file, zero for unknown friction; None without
-    inertias."""
+    """Return given parameters (parameters,), or nominal parameters of the robot file with zero for unknown friction;
+    None if the file has no inertias."""
     if given is not None:
         return model.parameters.vector(given)
     if any(p.nominal is None for p in model.parameters if p.body is not None):
@@ -145,12 +146,8 @@ def _checked_limits(model: LinearModel, limits: Limits | None) -> Limits:
                              code="no-limits")
         limits = Limits.from_robot(robot, margin=MARGIN)
     if limits.dof != model.dof:
-        raise DynidError(f"the limits are for {limits.dof} joints, the model has {model.dof}")
-    for j, name in enumerate(limits.names):
-        if not (np.isfinite(limits.upper[j] - limits.lower[j]) or np.isfinite(limits.velocity[j])
-                or np.isfinite(limits.acceleration[j])):
-            raise DynidError(f"joint '{name}' has neither a range nor a limit of velocity or acceleration, so its "
-                             "motion is unbounded; give one of them")
+        raise DynidError(f"the limits are for {limits.dof} joints, but the model has {model.dof}")
+    limits.refuse_unbounded()
     return limits
 
 
@@ -162,8 +159,8 @@ def _torque_limit(model: LinearModel, base: BaseParameters, limits: Limits,
     theta = nominal_values(model, nominal)
     missing = [p.name for p in model.parameters if p.nominal is None] if nominal is None else []
     if theta is None or len(missing) == len(theta):
-        return None, ("torque limits were not checked: the robot file gives no inertias; give nominal parameters "
-                      "to compute torques with",)
+        return None, ("torque limits were not checked: the robot file has no inertias; give nominal parameters, from "
+                      "which torques are computed",)
     notes = (f"torques were computed without {', '.join(missing[:4])}{' ..' if len(missing) > 4 else ''}, "
              "whose values are not known",) if missing else ()
     return TorqueLimit(Information.from_model(model, base), base.reduce(theta), limits.torque, limits.names), notes
@@ -171,7 +168,7 @@ def _torque_limit(model: LinearModel, base: BaseParameters, limits: Limits,
 
 def _problem(family: Family, information: Information, criterion: Criterion, limits: Limits,
              torque: TorqueLimit | None) -> MotionProblem:
-    """Return the optimisation problem, with smooth signs of velocities so that everything is differentiable."""
+    """Return the search problem, with smooth signs of velocities so that criterion and limits are differentiable."""
     t = np.linspace(0.0, family.duration, int(np.clip(_SAMPLES_A_WAVE * family.waves, MIN_SAMPLES, MAX_SAMPLES)))
     model = smooth_model(information.layout.model, limits)
     nonlinear: list[NonlinearLimit] = []
@@ -227,7 +224,7 @@ class Search:
         start: motion of the family to start from.
         threads: number of threads. Default: all cores.
         progress: called with the seconds so far and the best value.
-        best: called with every better motion that is found.
+        best: called with every motion that is better than all before.
     """
 
     budget: float | None = 30.0
@@ -245,8 +242,8 @@ class Search:
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """The future log: `rate`, Hz, and `noise`, the standard deviation of each torque (one number or (dof,)), N m or N.
-    Without noise, a share of the typical torque of each joint is used for the expected standard errors."""
+    """The future log of a designed motion: its sampling rate, Hz, and the standard deviation of its torque noise, N m
+    or N, one number or (dof,). The default noise is a share of the typical torque of each joint."""
 
     rate: float = 100.0
     noise: Array | float | None = None
@@ -261,9 +258,9 @@ class PriorKnowledge:
 
     Attributes:
         regression: compressed regression of earlier logs, which the motion shall complement.
-        nominal: parameters for the torque limits. Default: the model's own, zero where unknown.
+        nominal: parameters (parameters,) for the torque limits. Default: those of the model, zero if unknown.
         scale: magnitudes of the base parameters (base,), or "prior" for those of the nominal model. Default: "prior"
-            for the criteria "a" and "largest", none otherwise.
+            for the criteria "a" and "largest", and one for the other criteria.
         base: base parameters, if they were computed before.
     """
 

@@ -25,7 +25,15 @@ _MOST_ROWS = 150  # rows of each nonlinear limit in one step: the largest violat
 
 @dataclass(frozen=True, eq=False)
 class MotionProblem:
-    """Search problem for the best motion of a family; t (m,): times at which criterion and limits are evaluated."""
+    """Search problem for the best motion of a family.
+
+    Attributes:
+        family: motions that satisfy the conditions at both ends.
+        information: Fisher information of a motion.
+        criterion: optimality criterion.
+        limits, nonlinear: all limits, and those that are not linear in the coefficients of a motion.
+        t: times (m,), s, at which criterion and limits are evaluated.
+    """
 
     family: ConstrainedFamily
     information: Information
@@ -47,7 +55,7 @@ class MotionProblem:
 
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
-        """Lower and upper limits (4, dof) of q, dq, ddq, jerk, slightly inside the actual ones."""
+        """Lower and upper limits (4, dof) of q, dq, ddq and jerk, slightly inside the actual limits."""
         limits = self.limits
         span = limits.upper - limits.lower
         margin = np.where(np.isfinite(span), 0.5 * _LIMIT_MARGIN * span, 0.0)
@@ -58,7 +66,7 @@ class MotionProblem:
 
     @cached_property
     def limit_sizes(self) -> Array:
-        """Half the range of each linear limit (4, dof); 1 without a limit."""
+        """Half the range (4, dof) between lower and upper limits of q, dq, ddq and jerk; 1 without a limit."""
         low, high = self.bounds
         with np.errstate(invalid="ignore"):
             half = 0.5 * (high - low)
@@ -66,7 +74,7 @@ class MotionProblem:
 
     @cached_property
     def unit(self) -> Array:
-        """Scale (dof, k) of each free coefficient: its largest value within the linear limits if all others
+        """Scale (dof, k) of each free coefficient: its largest value within the linear limits if all other coefficients
         are zero."""
         size = np.abs(self.functions).max(axis=1)  # (4, k)
         low, high = self.bounds
@@ -90,9 +98,20 @@ class MotionProblem:
         over = np.maximum(signals - high[:, None], low[:, None] - signals) / self.limit_sizes[:, None]
         return float(over.max())
 
+    def reach(self, signals: Array, d: Array) -> Array:
+        """Return the largest step (dof,) of each joint along coefficients d (dof, k), from a motion with given signals,
+        that respects the linear limits."""
+        up, down = self.slack(signals)
+        move = self.functions @ d.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            upward = np.where(move > 1e-12, up / move, np.inf).min(axis=(0, 1))
+            downward = np.where(move < -1e-12, down / -move, np.inf).min(axis=(0, 1))
+        return np.minimum(upward, downward)
+
     def linear_rows(self, where: Ints, left: Array, sign: float) -> tuple[Array, Array]:
-        """Return constraint rows (r, dof k), in units of `unit`, of linear limits at (signal, time, joint), and their
-        slack (r,)."""
+        """Return constraint rows (r, dof k) of linear limits on scaled coefficients, and their slack (r,); where:
+        signal, time and joint of each row (r, 3). left: distances to the limits, see `slack`. sign: 1 for upper limits,
+        -1 for lower limits."""
         s, i, j = where.T
         dof, k = self.unit.shape
         rows = np.zeros((len(s), dof, k))
@@ -122,13 +141,14 @@ class MotionProblem:
     # -- torques and workspace -------------------------------------------------------------------
     @cached_property
     def _refined(self) -> dict[int, tuple[Array, Array]]:
-        """Functions (4, times, k) and fixed signals (4, times, dof) on the finer time grids of the nonlinear limits."""
-        found = {}
+        """Functions (4, times, k) and fixed signals (4, times, dof) on the finer time grids of the nonlinear limits, by
+        the ratio of the number of samples."""
+        grids = {}
         for count in {limit.refinement for limit in self.nonlinear}:
             grid = np.linspace(self.t[0], self.t[-1], count * (len(self.t) - 1) + 1)
             values = self.family.family.functions(grid)
-            found[count] = np.ascontiguousarray(values @ self.family.null), values @ self.family.fixed.T
-        return found
+            grids[count] = np.ascontiguousarray(values @ self.family.null), values @ self.family.fixed.T
+        return grids
 
     def _refined_signals(self, z: Array) -> list[Array]:
         """Return q, dq, ddq (3, m', dof) on the grid of each nonlinear limit."""
@@ -152,7 +172,7 @@ class MotionProblem:
         return np.max(values, axis=0) if values else np.full(len(q), -np.inf)
 
     def nonlinear_rows(self, z: Array, values: list[Array]) -> tuple[Array, Array]:
-        """Return linearised rows (r, dof k) and values (r,) of the nonlinear limits that are active or violated.
+        """Return linearised rows (r, dof k) and values (r,) of the nonlinear limits that are active or violated at z;
         values: result of `nonlinear_values` at z."""
         rows, now = [np.empty((0, self.unit.size))], [np.empty(0)]
         for limit, signals, value in zip(self.nonlinear, self._refined_signals(z), values, strict=True):
@@ -171,7 +191,7 @@ class MotionProblem:
 
 
 def local_maxima(x: Array) -> Bools:
-    """Return where an array (s, m, n) has a local maximum along its second axis."""
+    """Return a mask (s, m, n) of the local maxima of an array (s, m, n) along its second axis."""
     peak = np.ones(x.shape, dtype=bool)
     rise = x[:, 1:] >= x[:, :-1]
     peak[:, 1:] &= rise

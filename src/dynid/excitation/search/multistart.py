@@ -26,8 +26,14 @@ _LAST_ORDER = (64.0,)  # order of the smooth approximation in the final correcti
 
 @dataclass(frozen=True, eq=False)
 class FeasibleMotion:
-    """A motion that respects every limit: its free coefficients, trajectory, criterion value, limit report and
-    anchor."""
+    """A motion that respects every limit.
+
+    Attributes:
+        z, trajectory: free coefficients (dof, k) and trajectory of the motion.
+        value: value of the criterion.
+        report: use of every limit.
+        anchor: feasible posture or motion from which the search started.
+    """
 
     z: Array
     trajectory: Trajectory
@@ -52,8 +58,8 @@ class MultiStart:
         return self.over.is_set() or time.monotonic() > self.deadline
 
     def run(self) -> FeasibleMotion:
-        """Run rounds of starts within the time budget; in later rounds half of the starts are near the best motion so
-        far."""
+        """Return the best motion of several rounds of starts within the time budget; in later rounds, half of the
+        starts are near the best motion so far."""
         problem, rounds = self.design.problem, self.options.rounds
         anchor = Anchor.from_problem(problem, safe_posture(problem, self.options.seed))
         number = 0
@@ -73,7 +79,8 @@ class MultiStart:
 
     @property
     def best(self) -> FeasibleMotion | None:
-        """Return the best motion so far; for equal values the earliest start, independent of the threads."""
+        """Best motion so far, None if there is none; for equal values that of the earliest start, independent of the
+        threads."""
         with self.lock:
             return self.found[min(self.found, key=lambda key: (self.found[key].value, key))] if self.found else None
 
@@ -90,7 +97,8 @@ class MultiStart:
         side_by_side(one, range(_AT_ONCE), thread_count(self.options.threads))
 
     def _follow(self, number: int, k: int, near: FeasibleMotion | None, anchor: Anchor) -> None:
-        """Run the optimisation of start k in a round; near: a motion near which it starts."""
+        """Run the optimisation of start k in round `number`; near: a motion near which the optimisation starts, or
+        None."""
         if self.stop() and (number, k) != (0, 0):
             return
         rng = np.random.default_rng([self.options.seed, number, k])
@@ -123,8 +131,8 @@ class MultiStart:
 
     def _start(self, first: bool, near: FeasibleMotion | None, anchor: Anchor,
                rng: np.random.Generator) -> tuple[Anchor, Array]:
-        """Return an anchor and initial free coefficients (dof, k); first: whether it is the first start of the
-        search."""
+        """Return an anchor and initial free coefficients (dof, k) of a start; first: whether it is the first start of
+        the search. near: a motion near which to start, or None."""
         given = self.options.start if first else None
         family = self.design.problem.family.family
         if isinstance(family, Splines) and family.free_knots and not first:
@@ -139,7 +147,7 @@ class MultiStart:
         return anchor, (1.0 - share) * near.z + share * random_motion(anchor, rng)
 
     def _other_knots(self, near: FeasibleMotion | None, anchor: Anchor, rng: np.random.Generator) -> Anchor:
-        """Return the same problem with other spline knots: random, or close to those of the best motion so far."""
+        """Return an anchor with other spline knots: random knots, or knots close to those of the motion `near`."""
         problem, share = (anchor.problem, 1.0) if near is None else (near.anchor.problem, 0.15)
         limits, splines = problem.limits, problem.family.family
         assert isinstance(splines, Splines)  # only splines have knots
@@ -151,8 +159,8 @@ class MultiStart:
             return anchor
 
     def _corrected(self, z: Array, anchor: Anchor) -> FeasibleMotion | None:
-        """Return a motion within all limits, after correction of violations between samples by a further optimisation.
-        In this optimisation, limits of torque or workspace that were violated between samples are stricter."""
+        """Return a motion within all limits from free coefficients z (dof, k), None on failure. Violations of torque or
+        workspace limits between samples are corrected by a further optimisation with stricter limits."""
         problem = anchor.problem
         best = self._shrunk(z, anchor)
         for _ in range(3):
@@ -170,8 +178,8 @@ class MultiStart:
         return best
 
     def _shrunk(self, z: Array, anchor: Anchor) -> FeasibleMotion | None:
-        """Return the motion scaled towards a slow one until every limit is satisfied on the dense grid; None on
-        failure."""
+        """Return the motion of free coefficients z (dof, k), scaled towards a slow motion until every limit is
+        satisfied on the dense grid; None on failure."""
         problem, family = anchor.problem, anchor.problem.family
         centres = [anchor.gentlest]
         if anchor.motion is None:
@@ -194,14 +202,15 @@ class MultiStart:
         wrong = self.design.check(trajectory).violated
         if wrong:
             return NotPossibleError(f"no motion of {trajectory.duration:g} s respects all limits; even the slowest "
-                                    f"one violates one: {wrong[0]}; relax it, or change the postures or the duration")
-        return NotPossibleError("no exciting motion within all limits was found in the given time; allow more time or "
-                                "relax the limits of torque and workspace")
+                                    f"motion violates a limit: {wrong[0]}", "relax this limit, or change the postures "
+                                    "or the duration")
+        return NotPossibleError("no exciting motion within all limits was found in the given time", "allow more time "
+                                "or relax the limits of torque and workspace")
 
 
 def _projected(given: Trajectory, anchor: Anchor) -> Array:
-    """Return free coefficients (dof, k) of a given motion, scaled towards a slow one until it is within the linear
-    limits."""
+    """Return free coefficients (dof, k) of a given motion, scaled towards a slow motion until the linear limits are
+    satisfied."""
     problem, gentlest = anchor.problem, anchor.gentlest
     functions = problem.family.family.functions(problem.t)[0]
     z = problem.family.free(np.linalg.lstsq(functions, given.at(problem.t).q, rcond=None)[0].T)

@@ -1,8 +1,9 @@
 """Compiled solver of small dense quadratic programmes: minimise g.x + x.H x / 2 subject to C x <= b.
 
 The dual method of Goldfarb and Idnani (1983) starts at the unconstrained minimum, adds the most violated row, and drops
-rows whose multiplier would become negative. A motion search calls it thousands of times in several threads, so it runs
-without the interpreter lock. With few active rows it is several times faster than an interior-point method.
+rows whose multiplier would become negative. A motion search calls the solver thousands of times in several threads, so
+the solver runs without the interpreter lock. With few active rows, it is several times faster than an interior-point
+method.
 
 With q active rows N (q, n) and H = L L', K = Q' L^-1 for an orthogonal Q such that -K N' = [R; 0], R (q, q) upper
 triangular. Rows are added and dropped by Givens rotations of K and R. Entries are assigned one by one, because numba
@@ -21,8 +22,9 @@ from dynid.kernel_store import njit
 @njit(**OPTIONS)
 def solve_qp(hessian: Array, gradient: Array, rows: Array, bounds: Array, tolerance: float,
              limit: int) -> tuple[Array, bool]:
-    """Return x (n,) and whether it is the solution; hessian (n, n) positive definite, rows (m, n), bounds (m,).
-    tolerance: allowed violation of rows of length one. limit: largest number of steps."""
+    """Return x (n,) and whether x is the solution of a quadratic programme, for a positive definite Hessian (n, n), a
+    gradient (n,) and constraints rows @ x <= bounds, (m, n) and (m,); tolerance: allowed violation of rows of length
+    one. limit: largest number of steps."""
     n, m = len(gradient), len(bounds)
     K = _inverse_factor(hessian)
     x = -((K @ gradient) @ K)
@@ -108,8 +110,8 @@ def _back_substituted(R: Array, d: Array, q: int) -> Array:
 
 @njit(**INNER)
 def _dual_step(multipliers: Array, r: Array, q: int) -> tuple[float, int]:
-    """Return the largest step along -r that keeps the multipliers non-negative, and the blocking one; infinite and -1
-    if none."""
+    """Return the largest step along -r (q,) that keeps the multipliers non-negative, and the index of the multiplier
+    that becomes zero; infinity and -1 if none does."""
     step, leaving = np.inf, -1
     for i in range(q):
         if r[i] > 1e-14 and multipliers[i] / r[i] < step:
@@ -119,7 +121,8 @@ def _dual_step(multipliers: Array, r: Array, q: int) -> tuple[float, int]:
 
 @njit(**INNER)
 def _take_in(K: Array, R: Array, d: Array, q: int) -> None:
-    """Add a new row n to the active set: make d = -K n' zero below index q, and store it in R as column q."""
+    """Add a constraint to the active set: rotate d = -K row' (n,) until it is zero after index q, and store it in R as
+    column q."""
     n = len(d)
     for k in range(n - 1, q, -1):
         c, s, size = _givens(d[k - 1], d[k])

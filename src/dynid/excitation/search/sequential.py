@@ -19,11 +19,11 @@ from dynid.excitation.search.quadratic_program import solve_qp
 
 INITIAL_ACTIVE_SHARE = 0.3  # distance from a limit, relative to the limit, below which rows are included initially
 _SMOOTHING_ORDERS = (1.0, 4.0, 16.0, 64.0)  # successive orders of the smooth approximation
-_SMALL_GAIN = 2e-4  # relative decrease per step; several smaller ones in a row end an order
-_SMALL_STEPS = 5
-MAX_SEARCH_STEPS = 150  # at most, for each order
+_SMALL_GAIN = 2e-4  # decrease of the objective in one step, below which a step is small
+_SMALL_STEPS = 5  # number of successive small steps that end the search for one smoothing order
+MAX_SEARCH_STEPS = 150  # largest number of steps for each smoothing order
 MIN_STEP_SHARE = 1e-3  # smallest share of a step in a line search
-_SMALLEST_RADIUS, _LARGEST_RADIUS = 0.01, 0.5  # of the trust region, in units of the problem's unit
+_SMALLEST_RADIUS, _LARGEST_RADIUS = 0.01, 0.5  # radius of the trust region of the scaled coefficients
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Iterate:
 
     Attributes:
         z: free coefficients (dof, k).
-        objective, gradient: objective and its gradient (dof k,) in units of the problem's unit.
+        objective, gradient: objective and its gradient (dof k,) by the scaled coefficients.
         signals: q, dq, ddq, jerk (4, m, dof).
         values: values of the nonlinear limits, positive if violated."""
 
@@ -44,7 +44,8 @@ class Iterate:
 
     @staticmethod
     def at(problem: MotionProblem, z: Array, values: list[Array], order: float | None) -> Iterate:
-        """Return the iterate at z; values: values of the nonlinear limits at z, if known from a line search."""
+        """Return the iterate at z (dof, k); values: values of the nonlinear limits at z. order: order of the smooth
+        approximation of the criterion, None for the exact criterion."""
         objective, gradient = problem.value_and_gradient(z, order)
         return Iterate(z, objective, (gradient * problem.unit).ravel(), problem.signals(z), values)
 
@@ -60,8 +61,14 @@ def _violation(values: list[Array]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class QuadraticModel:
-    """Quadratic model of the objective: Hessian (n, n) in units of the problem's unit, flag of the initial Hessian,
-    trust radius, and penalty on violated nonlinear limits."""
+    """Quadratic model of the objective in n scaled coefficients.
+
+    Attributes:
+        hessian: Hessian (n, n).
+        fresh: whether the Hessian is the initial one.
+        radius: radius of the trust region.
+        penalty: penalty on violated nonlinear limits.
+    """
 
     hessian: Array
     fresh: bool = True
@@ -69,7 +76,7 @@ class QuadraticModel:
     penalty: float = 1.0
 
     def scaled(self, at: Iterate) -> QuadraticModel:
-        """Return the model with a scaled initial hessian, and a penalty larger than any gain from a violation."""
+        """Return the model with a scaled initial Hessian, and a penalty larger than any gain from a violation."""
         hessian, penalty = self.hessian, self.penalty
         if self.fresh:
             hessian = np.eye(len(at.gradient)) * max(float(np.abs(at.gradient).max()), 1e-6) / self.radius
@@ -79,13 +86,13 @@ class QuadraticModel:
         return replace(self, hessian=hessian, penalty=penalty)
 
     def updated(self, step: Array, change: Array, whole: bool) -> QuadraticModel:
-        """Return the model updated with the change of the gradient over a step; whole: whether the full step
+        """Return the model updated with the change of the gradient (n,) over a step (n,); whole: whether the full step
         was taken."""
         radius = min(2.0 * self.radius, _LARGEST_RADIUS) if whole else max(0.5 * self.radius, _SMALLEST_RADIUS)
         return replace(self, hessian=_bfgs(self.hessian, step, change, self.fresh), fresh=False, radius=radius)
 
     def restarted(self) -> QuadraticModel:
-        """Return the model with the initial hessian and a smaller trust region."""
+        """Return the model with the initial Hessian and a smaller trust region."""
         return replace(self, fresh=True, radius=max(0.5 * self.radius, _SMALLEST_RADIUS))
 
     def merit(self, objective: float, violation: float) -> float:
@@ -94,8 +101,9 @@ class QuadraticModel:
 
 def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
             orders: tuple[float, ...] = _SMOOTHING_ORDERS, steps: int = MAX_SEARCH_STEPS) -> Iterator[Iterate]:
-    """Yield improving motions from z on, until no step reduces the objective or stop() returns True. z must satisfy the
-    linear limits. The objective is the smooth approximation of the current order, so it may increase between orders."""
+    """Yield improving motions from z (dof, k) on, until no step reduces the objective or stop() returns True. The start
+    z must satisfy the linear limits. The objective is the smooth approximation of the current order, so it may increase
+    between orders. steps: largest number of steps for each order."""
     model, values = QuadraticModel(np.eye(z.size)), problem.nonlinear_values(z)
     nonsmooth = problem.criterion.nonsmooth
     for order in orders if nonsmooth else (None,):
@@ -134,8 +142,8 @@ def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
 
 def _line_search(problem: MotionProblem, at: Iterate, d: Array, order: float | None, slope: float,
                  model: QuadraticModel) -> tuple[float, list[Array]]:
-    """Return the first share of a step d (dof, k), by halving, that reduces the merit function enough (Armijo). The
-    share is below the smallest one if there is none. Values of the nonlinear limits after the step are returned too."""
+    """Return the first share of a step d (dof, k), by halving, that reduces the merit function enough (Armijo), and the
+    values of the nonlinear limits after the step. The share is below MIN_STEP_SHARE if no share suffices."""
     share, values, merit = 1.0, at.values, model.merit(at.objective, at.violation)
     while share >= MIN_STEP_SHARE:
         new = at.z + share * d * problem.unit
@@ -147,7 +155,8 @@ def _line_search(problem: MotionProblem, at: Iterate, d: Array, order: float | N
 
 
 def quadratic_step(problem: MotionProblem, at: Iterate, model: QuadraticModel) -> Array:
-    """Return the step (dof, k), in units of `unit`, of the quadratic programme; it satisfies all linear limits."""
+    """Return the step (dof, k) of the scaled coefficients that solves the quadratic programme and satisfies all linear
+    limits."""
     n, shape, unit = at.gradient.size, problem.unit.shape, problem.unit.ravel()
     up, down = problem.slack(at.signals)
     size = problem.limit_sizes[:, None]
@@ -168,21 +177,17 @@ def quadratic_step(problem: MotionProblem, at: Iterate, model: QuadraticModel) -
         if not any(len(where) for where, _, _ in wrong):
             break
         blocks += [problem.linear_rows(where, left, sign) for where, left, sign in wrong]
-    move = problem.functions @ d.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = min(1.0, float(np.where(move > 1e-12, up / move, np.inf).min()),
-                    float(np.where(move < -1e-12, down / -move, np.inf).min()))
-    return d / problem.unit * max(share, 0.0)
+    return d / problem.unit * float(np.clip(problem.reach(at.signals, d).min(), 0.0, 1.0))
 
 
 def _elastic_programme(problem: MotionProblem, at: Iterate, model: QuadraticModel) -> tuple[Array, Array, Array, Array]:
-    """Return hessian, gradient, rows and bounds of the programme without the linear limits. It contains the trust
-    region, and the linearised nonlinear limits with one elastic variable, if there are any."""
+    """Return Hessian, gradient, rows and bounds of the quadratic programme without the linear limits. The rows are the
+    trust region and the linearised nonlinear limits, which share one elastic variable."""
     n = at.gradient.size
     nonlinear, values = problem.nonlinear_rows(at.z, at.values)
     elastic = int(len(values) > 0)
     H, g = np.zeros((n + elastic, n + elastic)), np.zeros(n + elastic)
-    # A small multiple of the identity keeps it positive definite despite rounding.
+    # A small multiple of the identity keeps the Hessian positive definite despite rounding.
     H[:n, :n], g[:n] = model.hessian + 1e-9 * np.trace(model.hessian) / n * np.eye(n), at.gradient
     rows = [np.hstack([np.eye(n), np.zeros((n, elastic))]), np.hstack([-np.eye(n), np.zeros((n, elastic))])]
     bounds = [np.full(2 * n, model.radius)]
@@ -194,8 +199,8 @@ def _elastic_programme(problem: MotionProblem, at: Iterate, model: QuadraticMode
 
 
 def _bfgs(hessian: Array, s: Array, y: Array, first: bool) -> Array:
-    """Return the hessian updated by BFGS with Powell's damping, which keeps it positive definite; the first update sets
-    its scale."""
+    """Return the Hessian (n, n) updated by BFGS for a step s (n,) and a change of the gradient y (n,). Powell's damping
+    keeps the Hessian positive definite. The first update sets its scale."""
     if first:
         size = abs(float(s @ y)) / float(s @ s)
         hessian = np.eye(len(s)) * max(size, 1e-6)

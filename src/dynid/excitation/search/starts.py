@@ -13,19 +13,17 @@ from dynid.errors import NotPossibleError
 from dynid.excitation.search.motion_problem import MotionProblem
 from dynid.excitation.search.quadratic_program import solve_qp
 
-_START_POSTURES = 400  # random postures, of which the one farthest inside the limits is used
-_START_DRAWS = 30  # random motions, of which the best one is the start; a third with nonlinear limits
-_START_SHARES = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1, 0.04)  # of the amplitude, until nonlinear limits are satisfied
+_START_POSTURES = 400  # random postures, of which the posture farthest inside the limits is used
+_START_DRAWS = 30  # random motions, of which the best is the start; a third as many with nonlinear limits
+_START_SHARES = (1.0, 0.7, 0.5, 0.35, 0.2, 0.1, 0.04)  # relative amplitudes, tried until nonlinear limits are satisfied
 _LIMITED_SIGNALS = ("position", "velocity", "acceleration", "jerk")
 
 
 @dataclass(frozen=True, eq=False)
 class Anchor:
-    """Feasible posture or motion from which random starts are derived. posture (dof,): within torque and workspace
-    limits.
-
-    motion: free coefficients (dof, k) of a motion within the linear limits if postures are given, otherwise None.
-    """
+    """Feasible posture or motion from which random starts are derived; posture (dof,): within torque and workspace
+    limits. motion: free coefficients (dof, k) of a motion within the linear limits if the first or last posture is
+    given, otherwise None."""
 
     problem: MotionProblem
     posture: Array
@@ -33,7 +31,7 @@ class Anchor:
 
     @staticmethod
     def from_problem(problem: MotionProblem, posture: Array) -> Anchor:
-        """Return the anchor of a problem.
+        """Return the anchor of a search problem for a posture (dof,) within torque and workspace limits.
 
         Raises:
             NotPossibleError: no motion connects the given postures within the limits.
@@ -43,7 +41,7 @@ class Anchor:
 
     @property
     def gentlest(self) -> Array:
-        """Return free coefficients (dof, k) of the slowest motion."""
+        """Free coefficients (dof, k) of the slowest motion."""
         return self.problem.family.constant_motion(self.posture) if self.motion is None else self.motion
 
 
@@ -54,8 +52,7 @@ def safe_posture(problem: MotionProblem, seed: int) -> Array:
     for what, posture in (("first", limits.start), ("last", limits.end)):
         if posture is not None and problem.nonlinear_excess_at_rest(posture[None])[0] > 0:
             text = _worst_limit(problem, posture)
-            raise NotPossibleError(f"the {what} posture already violates a limit, {text}; change the posture or the "
-                                   "limit")
+            raise NotPossibleError(f"the {what} posture violates a limit, {text}", "change the posture or the limit")
     if limits.start is not None:
         return limits.start
     if limits.end is not None:
@@ -65,11 +62,10 @@ def safe_posture(problem: MotionProblem, seed: int) -> Array:
     if not problem.nonlinear:
         return middle
     rng = np.random.default_rng([seed, 1])
-    q = np.vstack(
-        [middle, np.clip(np.zeros(limits.dof), low, high), rng.uniform(low, high, (_START_POSTURES, limits.dof))]
-    )
+    q = np.vstack([middle, np.clip(np.zeros(limits.dof), low, high),
+                   rng.uniform(low, high, (_START_POSTURES, limits.dof))])
     value = problem.nonlinear_excess_at_rest(q)
-    for _ in range(40):  # around the best ones, at decreasing distances
+    for _ in range(40):  # further postures around the best ones, at several distances
         if value.min() < -0.05:
             break
         best = q[np.argsort(value)[:10]]
@@ -81,12 +77,12 @@ def safe_posture(problem: MotionProblem, seed: int) -> Array:
     if value[k] > 0:
         text = _worst_limit(problem, q[k])
         raise NotPossibleError("no posture within the joint ranges respects all limits of torque and workspace; the "
-                               f"best one violates {text}, so relax that limit or the ranges")
+                               f"best posture violates {text}", "relax that limit or the joint ranges")
     return np.asarray(q[k])
 
 
 def _drawing_range(lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Return the ranges for random postures: half a turn to either side without a limit."""
+    """Return the ranges (dof,) for random postures; a joint without limits has half a turn to either side."""
     low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 2 * np.pi, -np.pi))
     return low, np.where(np.isfinite(upper), upper, low + 2 * np.pi)
 
@@ -103,7 +99,7 @@ def _worst_limit(problem: MotionProblem, posture: Array) -> str:
 
 # -- motions between given postures ------------------------------------------------------------------
 def feasible_motion(problem: MotionProblem) -> Array:
-    """Return free coefficients z (dof, k) of a motion within the linear limits, for a family with given postures."""
+    """Return free coefficients z (dof, k) of a motion between given postures within the linear limits."""
     z = np.zeros((problem.family.dof, problem.family.size))
     for j in range(problem.family.dof):
         found = _feasible_joint(problem, j, range(4))
@@ -114,7 +110,8 @@ def feasible_motion(problem: MotionProblem) -> Array:
 
 
 def _feasible_joint(problem: MotionProblem, j: int, signals: Iterable[int]) -> Array | None:
-    """Return free coefficients (k,) of one joint within the limits of some of its signals; None if there are none."""
+    """Return free coefficients (k,) of joint j within the limits of some signals, None if there are none; signals:
+    indices of position, velocity, acceleration and jerk."""
     (low, high), k = problem.bounds, problem.family.size
     rows, left = [np.zeros((1, k))], [np.zeros(1)]
     for s in signals:
@@ -149,8 +146,8 @@ def _conflict(problem: MotionProblem, j: int) -> str:
 
 # -- random motions ----------------------------------------------------------------------------------
 def random_motion(anchor: Anchor, rng: np.random.Generator) -> Array:
-    """Return free coefficients z (dof, k) of a random motion within the linear limits, if possible also within the
-    others."""
+    """Return free coefficients z (dof, k) of a random motion within the linear limits, and if possible within the
+    nonlinear limits."""
     problem, family = anchor.problem, anchor.problem.family
     z = rng.normal(size=(family.dof, family.size)) * problem.unit
     # Some draws prefer slow and wide motions, which are rare among uniform draws.
@@ -159,7 +156,7 @@ def random_motion(anchor: Anchor, rng: np.random.Generator) -> Array:
     if anchor.motion is None:
         z = _scaled_into_limits(problem, z, rng)
     else:
-        reach = _reach(problem, anchor.motion, z)[:, None]
+        reach = np.clip(problem.reach(problem.signals(anchor.motion), z), 0.0, 10.0)[:, None]
         z = anchor.motion + reach * rng.uniform(0.3, 0.99, (family.dof, 1)) * z
     if not problem.nonlinear:
         return z
@@ -190,22 +187,8 @@ def _scaled_into_limits(problem: MotionProblem, z: Array, rng: np.random.Generat
     return z + one * rng.uniform(lowest, np.maximum(last - moved.max(axis=0), lowest))[:, None]
 
 
-def _reach(problem: MotionProblem, z: Array, d: Array) -> Array:
-    """Return the largest step (dof,) of each joint from z along d within its linear limits."""
-    up, down = problem.slack(problem.signals(z))
-    move = problem.functions @ d.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        upward = np.where(move > 1e-12, up / move, np.inf).min(axis=(0, 1))
-        downward = np.where(move < -1e-12, down / -move, np.inf).min(axis=(0, 1))
-    return np.clip(np.minimum(upward, downward), 0.0, 10.0)
-
-
 def best_random_motion(anchor: Anchor, rng: np.random.Generator) -> Array:
     """Return free coefficients (dof, k) of the best of several random motions."""
     problem = anchor.problem
-    found: list[tuple[float, int, Array]] = []
-    for _ in range(_START_DRAWS if not problem.nonlinear else _START_DRAWS // 3):
-        z = random_motion(anchor, rng)
-        excess = max(0.0, problem.nonlinear_excess(z))
-        found.append((problem.value(z, 2.0) + 10.0 * excess, len(found), z))
-    return min(found)[2]
+    draws = [random_motion(anchor, rng) for _ in range(_START_DRAWS if not problem.nonlinear else _START_DRAWS // 3)]
+    return min(draws, key=lambda z: problem.value(z, 2.0) + 10.0 * max(0.0, problem.nonlinear_excess(z)))

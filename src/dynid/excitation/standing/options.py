@@ -23,9 +23,9 @@ class Standing:
     """Feet that stand still during a motion, and the conditions of their contact.
 
     Attributes:
-        feet: frames of the standing feet.
-        sole: length along the first horizontal axis of a foot's frame and width along the second one, m, centred at
-            the frame. Without it feet are points.
+        feet: names of the frames of the standing feet.
+        sole: length along the first horizontal axis of a foot's frame and width along the second axis, m, centred at
+            the frame; None for point feet.
         friction: friction coefficient of the ground, the largest ratio of tangential to normal force.
         margin: smallest distance of the centre of pressure from the edges of the support polygon, m.
         equations: equations that the future log is used for: "projected" (no contact forces), "wrenches" (measured
@@ -46,8 +46,8 @@ class Standing:
 
     def __post_init__(self) -> None:
         if not self.feet:
-            raise DynidError("no standing foot is given", "name them: --standing left_foot,right_foot",
-                             code="no-standing-feet")
+            raise DynidError("no standing foot is given", "name the standing feet with --standing "
+                             "left_foot,right_foot", code="no-standing-feet")
         if len(set(self.feet)) < len(self.feet):
             raise DynidError(f"a standing foot is named twice in --standing {','.join(self.feet)}; name each foot "
                              "once", code="foot-named-twice")
@@ -72,7 +72,7 @@ class Standing:
         """Return the feet as contacts of a robot; raise an error for a robot or a frame that cannot stand."""
         if not robot.has_free_base:
             raise DynidError(f"robot '{robot.name}' has a fixed base, so its feet need not be named",
-                             "leave --standing out, or add --floating-base if it walks", code="fixed-base")
+                             "omit --standing, or add --floating-base if the robot walks", code="fixed-base")
         for name in self.feet:
             robot.frame(name)  # raises for a frame that does not exist
         return tuple(Contact(name, "point" if self.sole is None else "sole") for name in self.feet)
@@ -82,6 +82,6 @@ def refuse_without_feet(robot: Robot) -> None:
     """Raise an error for a robot with a free base whose standing feet are not named."""
     if robot.has_free_base:
         feet = ",".join(find_feet(robot)) or "left_foot,right_foot"
-        raise DynidError(f"robot '{robot.name}' has a free base, so a motion needs feet that stand",
-                         f"name them with --standing {feet}, or add --fixed-base if the base is clamped",
+        raise DynidError(f"robot '{robot.name}' has a free base, so a motion needs standing feet",
+                         f"name the feet with --standing {feet}, or add --fixed-base if the base is clamped",
                          code="no-standing-feet")

@@ -47,8 +47,13 @@ class Postures(NamedTuple):
 
 
 class WholeBodyStates(NamedTuple):
-    """States of a robot with a free base: configurations q (samples, 7 + n), velocities v and accelerations a (samples,
-    6 + n), and their postures."""
+    """States of a robot with a free base.
+
+    Attributes:
+        q: configurations (samples, 7 + n).
+        v, a: velocities and accelerations (samples, 6 + n).
+        postures: postures of the configurations.
+    """
 
     q: Array
     v: Array
@@ -65,8 +70,8 @@ class Stance:
         contacts: the feet, points or soles.
         home: configuration (7 + n,) with a horizontal base, the ground at height zero.
         places: pose of each foot in the world (4, 4).
-        driving: coordinates that are free to choose (m,), the six of the base first.
-        legs: dependent leg joints (rows of the contacts,).
+        driving: indices of the driving coordinates (m,), which are free to choose, those of the base first.
+        legs: indices of the dependent leg joints, one per constraint of the feet.
     """
 
     robot: Robot
@@ -100,7 +105,7 @@ class Stance:
         return np.concatenate([np.zeros(SIX), self.home[7:]])[self.driving]
 
     def postures(self, x: Array) -> Postures:
-        """Return the postures for given driving coordinates (samples, m)."""
+        """Return the whole-body postures for driving coordinates x (samples, m)."""
         key = x.tobytes()
         if key in self._kept:
             return self._kept[key]
@@ -118,43 +123,42 @@ class Stance:
         rows = np.eye(jacobian.shape[1])
         inverse = solve_rows(jacobian[:, :, self.legs], np.broadcast_to(rows, (len(x), *rows.shape)))
         tangent[:, self.legs] = -inverse @ (jacobian @ tangent)
-        found = Postures(q, off, tangent, np.sqrt(np.sum(inverse ** 2, axis=(1, 2))))
+        postures = Postures(q, off, tangent, np.sqrt(np.sum(inverse ** 2, axis=(1, 2))))
         while len(self._kept) >= _KEPT_POSTURES:
             self._kept.pop(next(iter(self._kept), b""), None)
-        self._kept[key] = found
-        return found
+        self._kept[key] = postures
+        return postures
 
     def drawn(self, reach: Array, count: int, rng: np.random.Generator) -> Array:
         """Return at most `count` random driving coordinates (samples, m) within `reach` (m,) of home, with standing
         feet and legs far from singular postures."""
         x = self.home_coordinates + rng.uniform(-1.0, 1.0, (count, self.size)) * reach
         x[0] = self.home_coordinates
-        found = self.postures(x)
-        return x[(found.off < FOOT_TOLERANCE) & (found.gain < LEG_GAIN * found.gain[0])]
+        postures = self.postures(x)
+        return x[(postures.off < FOOT_TOLERANCE) & (postures.gain < LEG_GAIN * postures.gain[0])]
 
     def states(self, x: Array, dx: Array, ddx: Array) -> WholeBodyStates:
         """Return the whole-body states for driving coordinates and their two derivatives (samples, m)."""
-        found = self._distinct_postures(x)
+        postures = self._distinct_postures(x)
         v, a = np.zeros((2, len(x), self.robot.dof))
-        turns = dynamics.rotations(found.q[:, 3:7])
+        turns = dynamics.rotations(postures.q[:, 3:7])
         v[:, :3] = np.einsum("sji,sj->si", turns, dx[:, :3])
         v[:, 3:SIX], a[:, 3:SIX] = body_rates(x[:, 3:SIX], dx[:, 3:SIX], ddx[:, 3:SIX])
         a[:, :3] = np.einsum("sji,sj->si", turns, ddx[:, :3]) - np.cross(v[:, 3:SIX], v[:, :3])
         v[:, self.driving[SIX:]], a[:, self.driving[SIX:]] = dx[:, SIX:], ddx[:, SIX:]
-        v, a = leg_rates(self.robot, self.contacts, found.q, v, a, self.legs)
-        return WholeBodyStates(found.q, v, a, found)
+        v, a = leg_rates(self.robot, self.contacts, postures.q, v, a, self.legs)
+        return WholeBodyStates(postures.q, v, a, postures)
 
     def _distinct_postures(self, x: Array) -> Postures:
         """Return the postures for driving coordinates x (samples, m); repeated rows of x are computed only once."""
         distinct, back = np.unique(x, axis=0, return_inverse=True)
         if 2 * len(distinct) > len(x):
             return self.postures(x)
-        found = self.postures(distinct)
-        return Postures(*(part[back.ravel()] for part in found))
+        return Postures(*(part[back.ravel()] for part in self.postures(distinct)))
 
     def coordinates(self, states: WholeBodyStates, x: Array, dx: Array, ddx: Array) -> tuple[Array, Array, Array]:
-        """Return positions, velocities and accelerations (samples, 6 + n): those of the base as displacement and
-        rotation vector, then those of all joints."""
+        """Return positions, velocities and accelerations (samples, 6 + n), first of the base as displacement and
+        rotation vector, then of all joints; x, dx, ddx: driving coordinates and their two derivatives (samples, m)."""
         return (np.hstack([x[:, :SIX], states.q[:, 7:]]), np.hstack([dx[:, :SIX], states.v[:, SIX:]]),
                 np.hstack([ddx[:, :SIX], states.a[:, SIX:]]))
 
@@ -171,26 +175,24 @@ def check_leg_count(robot: Robot, contacts: tuple[Contact, ...]) -> None:
 
 
 def dependent_legs(robot: Robot, contacts: tuple[Contact, ...], home: Array) -> Ints:
-    """Return the dependent leg joints, one per constraint of the feet: those with the most effect in the home
-    posture."""
+    """Return the indices of the dependent leg joints, one per constraint of the feet: the joints with the most effect
+    in the home configuration (7 + n,)."""
     from scipy.linalg import qr
 
     legs = leg_joints(robot, contacts)
     reduced = np.concatenate([np.zeros(SIX), home[7:]])[None]
     jacobian, _ = standing_jacobian(robot, contacts, reduced)
-    own = jacobian[0][:, legs]
-    rows = len(own)
-    named = ", ".join(f"'{contact.frame}'" for contact in contacts)
-    _, triangle, order = qr(own, mode="economic", pivoting=True)
+    _, triangle, order = qr(jacobian[0][:, legs], mode="economic", pivoting=True)
     size = np.abs(np.diag(triangle))
     if size[-1] < _SINGULAR_LEGS * size[0]:
+        named = ", ".join(f"'{contact.frame}'" for contact in contacts)
         raise NotPossibleError(f"the legs of robot '{robot.name}' are singular in the home posture: feet {named} "
                                "cannot stand still while the base moves in all directions",
                                "give a posture with flexed knees with --home", code="legs-cannot-hold")
-    return np.sort(legs[order[:rows]])
+    return np.sort(legs[order[:jacobian.shape[1]]])
 
 
-_ADJUSTED = 1e-3  # m or rad: largest error of the feet of a given posture without a remark
+_ADJUSTED = 1e-3  # rad or m: largest change of the joints of a given home posture without a remark
 # Shares of the height of the base above the feet by which legs are shortened. Flexed legs leave room to move upward.
 _BENDS = (0.15, 0.1, 0.06, 0.2, 0.3)
 _LEG_DRAWS = 12  # random leg postures to start from, for each bend
@@ -203,7 +205,7 @@ def home_configuration(robot: Robot, contacts: tuple[Contact, ...], limits: Limi
 
     Args:
         robot: a robot with a free base.
-        contacts: its feet.
+        contacts: contacts of its feet.
         limits: limits of all 6 + n coordinates.
         given: joint positions (n,); None to choose them.
         excess: function that returns the largest violation of a limit in a configuration, for the choice.
@@ -219,13 +221,13 @@ def home_configuration(robot: Robot, contacts: tuple[Contact, ...], limits: Limi
         if joints.shape != (n,) or not np.isfinite(joints).all():
             raise DynidError(f"the home posture of robot '{robot.name}' must be {n} finite numbers, one per joint "
                              f"without the base, got {joints.size}", code="wrong-home")
-        found, off = _on_ground(robot, contacts, joints, 0.0, joints)
+        home, off = _on_ground(robot, contacts, joints, 0.0, joints)
         if off.max() >= FOOT_TOLERANCE:
             raise _out_of_reach(robot, contacts, off)
-        moved = np.abs(found[7:] - joints)
+        moved = np.abs(home[7:] - joints)
         note = ("leg joints of the home posture were changed by up to "
                 f"{moved.max():.2g} rad, so that all feet stand on level ground",) if moved.max() > _ADJUSTED else ()
-        return found, note
+        return home, note
     middle = np.where(np.isfinite(lower + upper), 0.5 * (lower + upper), 0.0)
     joints = np.where((lower <= 0.0) & (upper >= 0.0), 0.0, middle)
     rng, legs = np.random.default_rng(seed), leg_joints(robot, contacts)
@@ -237,40 +239,42 @@ def home_configuration(robot: Robot, contacts: tuple[Contact, ...], limits: Limi
             start = joints.copy()
             # Corresponding joints of all legs have the same angle: the knees point in the same direction.
             start[legs - SIX] = rng.uniform(-_DRAWN_ANGLE, _DRAWN_ANGLE, depth.max() + 1)[depth]
-            found, worst = _on_ground(robot, contacts, np.clip(start, lower, upper), bend, joints)
-            if worst.max() < FOOT_TOLERANCE and np.all((found[7:] >= lower) & (found[7:] <= upper)):
-                value = excess(found)
+            home, worst = _on_ground(robot, contacts, np.clip(start, lower, upper), bend, joints)
+            if worst.max() < FOOT_TOLERANCE and np.all((home[7:] >= lower) & (home[7:] <= upper)):
+                value = excess(home)
                 if best is None or value < best[0]:
-                    best = value, found
+                    best = value, home
         if best is not None and best[0] < 0.0:
             break
     if best is None:
         raise _out_of_reach(robot, contacts, worst)
     shown = ",".join(f"{x:.3g}" for x in best[1][7:])
-    return best[1], (f"the home posture was chosen, --home {shown}; give another one with --home",)
+    return best[1], (f"the home posture was chosen, --home {shown}; give another posture with --home",)
 
 
 def _out_of_reach(robot: Robot, contacts: tuple[Contact, ...], off: Array) -> NotPossibleError:
     worst = contacts[int(np.argmax(off))].frame
     return NotPossibleError(f"foot '{worst}' of robot '{robot.name}' cannot reach level ground together with the "
-                            "others",
-                            "give a posture with flexed knees with --home Q1,Q2,..., or name other feet",
+                            "other feet", "give a posture with flexed knees with --home Q1,Q2,..., or name other feet",
                             code="feet-out-of-reach")
 
 
 def _depths(robot: Robot, legs: Ints) -> Ints:
     """Return the position of each leg joint in its chain, from 0 at the base."""
     parents = robot.parents
-    found = np.zeros(robot.dof, dtype=np.int64)
+    depths = np.zeros(robot.dof, dtype=np.int64)
     for i in range(SIX, robot.dof):
-        found[i] = found[parents[i]] + 1 if parents[i] >= SIX else 0
-    return found[legs]
+        depths[i] = depths[parents[i]] + 1 if parents[i] >= SIX else 0
+    return depths[legs]
 
 
 def _on_ground(robot: Robot, contacts: tuple[Contact, ...], joints: Array, bend: float, places: Array
                ) -> tuple[Array, Array]:
-    """Return a configuration (7 + n,) from `joints` (n,) with all feet on level ground, and the error of each foot. The
-    feet are vertically below their positions in the posture `places` (n,); legs are shortened by the share `bend`."""
+    """Return a configuration (7 + n,) with all feet on level ground, and the error of each foot (feet,), m or rad.
+
+    joints: initial joint positions (n,). bend: share of the height of the base above the feet by which legs are
+    shortened. places: posture (n,) in which the feet are vertically above their positions on the ground.
+    """
     start = np.concatenate([np.zeros(3), [0.0, 0.0, 0.0, 1.0], places])
     poses = [dynamics.frame_pose(robot, contact.frame, start) for contact in contacts]
     ground = float(np.mean([pose[2, 3] for pose in poses])) * (1.0 - bend)

@@ -42,18 +42,20 @@ from dynid.regression.factor import triangular
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
-_SAMPLES_A_WAVE, _MIN_SAMPLES, _MAX_SAMPLES = 20, 80, 240  # of a motion whose criterion is computed
-_CHECKED_SAMPLES = 10  # ratio of samples in the final check of all limits
-_MIN_CHECKED = 1000
+# samples per period of the highest frequency, smallest and largest number of samples for the criterion
+_SAMPLES_A_WAVE, _MIN_SAMPLES, _MAX_SAMPLES = 20, 80, 240
+_CHECKED_SAMPLES = 10  # number of samples in the final check of all limits, relative to that of the criterion
+_MIN_CHECKED = 1000  # smallest number of samples in the final check
 _TYPICAL_STATES = 200  # random states for typical forces
-_TYPICAL_RATE = 1.0  # rad/s and rad/s^2 (or m) of these states
+_TYPICAL_RATE = 1.0  # rad/s and rad/s^2 (or m): standard deviation of velocities and accelerations of these states
 _DRAWN_REACH = 0.5  # share of the ranges from which states for base parameters are drawn
-_FREE_JOINT_REACH = 1.0  # rad of joints without a range
+_FREE_JOINT_REACH = 1.0  # rad: assumed half range of joints without a range
 
 
 @dataclass(frozen=True, eq=False)
 class StandingDesign(ExperimentDesign):
-    """Experiment design of a motion with standing feet; trajectories are those of the driving coordinates."""
+    """Experiment design of a motion with standing feet; its trajectories are those of the driving coordinates. limit:
+    limits of the standing feet and of all 6 + n coordinates."""
 
     limit: StandingLimit
 
@@ -87,7 +89,7 @@ def standing_design(model: LinearModel, standing: Standing, limits: Limits | Non
     """
     if prior.regression is not None:
         raise DynidError("a motion with standing feet cannot be designed to improve an earlier result",
-                         "leave --improve out", code="free-base-unsupported")
+                         "omit --improve", code="free-base-unsupported")
     limit, notes = home_limit(model, standing, limits, prior.nominal, seed)
     limits, stance = limit.limits, limit.support.stance
     criterion = Criterion(criterion) if isinstance(criterion, str) else criterion
@@ -119,8 +121,8 @@ def standing_design(model: LinearModel, standing: Standing, limits: Limits | Non
 
 def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, nominal: ArrayLike | None = None,
                seed: int = 0) -> tuple[StandingLimit, tuple[str, ...]]:
-    """Return the limits of standing feet, with a home posture that is chosen if none is given, and remarks. Arguments
-    are those of `excite`; nominal: parameters, by default the model's own."""
+    """Return the limits of standing feet about a home posture, which is chosen if none is given, and remarks. Arguments
+    are those of `excite`; nominal: parameters (parameters,), by default those of the model."""
     robot = complete(model).robot
     if robot is None:
         raise DynidError("a model without a robot has no feet", code="no-robot")
@@ -153,11 +155,12 @@ def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, no
 
 
 def _with_given_noise(assumed: Array, given: ArrayLike) -> Array:
-    """Return the noise of the equations (6 + n,): given for all of them, or for the joints as one number or (n,)."""
+    """Return the noise of the equations (6 + n,) from given noise of all equations, or of the joints as one number or
+    (n,); the noise of the base is then `assumed`."""
     values = np.atleast_1d(np.asarray(given, dtype=float))
     joints = len(assumed) - SIX
     if values.size not in (1, joints, len(assumed)) or not np.isfinite(values).all() or not (values > 0).all():
-        raise DynidError(f"the noise must be one number above zero or {joints}, one per joint, got "
+        raise DynidError(f"the noise must be one number above zero, or {joints} numbers, one per joint, got "
                          f"{', '.join(f'{x:g}' for x in values)}", code="wrong-noise")
     if values.size == len(assumed):
         return values
@@ -169,13 +172,13 @@ def _weight(robot: Robot) -> float:
     gravity = np.asarray(robot.gravity, dtype=float)
     size = float(np.linalg.norm(gravity))
     if size == 0.0 or abs(gravity[2] / size + 1.0) > 1e-6:
-        raise DynidError(f"robot '{robot.name}' stands on level ground only if gravity is along -z, but it is "
+        raise DynidError(f"robot '{robot.name}' stands on level ground only if gravity is along -z, but its gravity is "
                          f"{', '.join(f'{x:g}' for x in gravity)}", code="gravity-not-down")
     return float(robot.inertias[:, 9].sum()) * size
 
 
 def _lifted_feet(robot: Robot, contacts: tuple[Contact, ...]) -> tuple[str, ...]:
-    """Return frames with names of feet on links without a standing contact."""
+    """Return the names of frames that look like feet by their names, on links without a standing contact."""
     standing = {robot.frame(contact.frame).body for contact in contacts}
     return tuple(name for name in find_feet(robot) if robot.frame(name).body not in standing)
 
@@ -191,24 +194,17 @@ def limits_with_base(limits: Limits, standing: Standing) -> Limits:
 def _driving_limits(limits: Limits, stance: Stance) -> Limits:
     """Return the limits of the driving coordinates, which start and end in the home posture."""
     own, home = stance.driving, stance.home_coordinates
-    for j in range(SIX, len(own)):
-        k, name = own[j], limits.names[own[j]]
-        if not (np.isfinite(limits.upper[k] - limits.lower[k]) or np.isfinite(limits.velocity[k])
-                or np.isfinite(limits.acceleration[k])):
-            raise DynidError(f"joint '{name}' has neither a range nor a limit of velocity or acceleration, so its "
-                             "motion is unbounded; give one of them with --limits", code="unbounded-joint")
-        if not limits.lower[k] <= home[j] <= limits.upper[k]:
-            raise DynidError(f"the home posture puts joint '{name}' at {home[j]:g}, outside its limits "
-                             f"{limits.lower[k]:g} to {limits.upper[k]:g}", code="wrong-home")
-    return replace(limits, lower=limits.lower[own], upper=limits.upper[own], velocity=limits.velocity[own],
-                   acceleration=limits.acceleration[own], jerk=limits.jerk[own], torque=limits.torque[own],
-                   names=tuple(limits.names[k] for k in own), start=home, end=home, space=None, loops=None,
-                   outermost=None)
+    chosen = replace(limits, lower=limits.lower[own], upper=limits.upper[own], velocity=limits.velocity[own],
+                     acceleration=limits.acceleration[own], jerk=limits.jerk[own], torque=limits.torque[own],
+                     names=tuple(limits.names[k] for k in own), space=None, loops=None, outermost=None)
+    chosen.refuse_unbounded("unbounded-joint")
+    chosen.refuse_outside(home, "home")
+    return replace(chosen, start=home, end=home)
 
 
 def _typical_forces(limit: StandingLimit, reach: Array) -> Array:
-    """Return the RMS of each equation's force (6 + n,) over random states: contact forces for the base, torques for the
-    joints; at least a thousandth of the largest."""
+    """Return typical forces of the equations (6 + n,), N and N m: the RMS over random states of contact forces for the
+    base and of torques for the joints, and at least a thousandth of the largest."""
     rng, stance = np.random.default_rng(0), limit.support.stance
     x = stance.drawn(0.5 * reach, _TYPICAL_STATES, rng)
     dx, ddx = rng.normal(size=(2, *x.shape)) * _TYPICAL_RATE
@@ -220,9 +216,9 @@ def _typical_forces(limit: StandingLimit, reach: Array) -> Array:
     return np.asarray(np.maximum(size, 1e-3 * size.max()))
 
 
-_DRAWN_STATES = 6  # random states for each parameter, from which base parameters are found
-_STANDING_RANK = 1e-3  # share of a column that must be independent: less is lost in the noise of any log
-_SILENT_COLUMN = 1e-6  # of the largest column's norm; columns of a link that stands still have rounding alone
+_DRAWN_STATES = 6  # random states for each parameter, from which base parameters are computed
+_STANDING_RANK = 1e-3  # share of a column that must be independent of other columns; less is lost in the noise of logs
+_SILENT_COLUMN = 1e-6  # norm relative to the largest column, below which a column contains only rounding errors
 
 
 def equation_rows(stance: Stance, model: LinearModel, equations: StandingEquations, weights: Array, x: Array, dx: Array,
@@ -253,7 +249,7 @@ def equation_rows(stance: Stance, model: LinearModel, equations: StandingEquatio
 
 def standing_base_parameters(stance: Stance, model: LinearModel, equations: StandingEquations, reach: Array,
                              frequency: float, seed: int = 0) -> BaseParameters:
-    """Return the base parameters that a motion with these standing feet can identify.
+    """Return the base parameters that a motion with given standing feet can identify.
 
     A foot that never moves, or a link that hardly rotates, excites fewer parameters than lifted feet and fast motions.
 
@@ -262,16 +258,15 @@ def standing_base_parameters(stance: Stance, model: LinearModel, equations: Stan
         model: the model.
         equations: kind of the equations.
         reach: range of the driving coordinates (m,) about home from which random states are drawn.
-        frequency: highest frequency of the motion, Hz, for their velocities and accelerations.
-        seed: seed of these states.
+        frequency: highest frequency of the motion, Hz, for the velocities and accelerations of the random states.
+        seed: seed of the random states.
     """
     rng = np.random.default_rng(seed)
     x = stance.drawn(reach, _DRAWN_STATES * len(model.parameters), rng)
     fast = 2.0 * np.pi * frequency
     dx, ddx = (0.5 * reach * fast ** order * rng.normal(size=x.shape) for order in (1, 2))
     rows = equation_rows(stance, model, equations, np.ones(model.dof), x, dx, ddx)
-    tall = rows.reshape(-1, rows.shape[2])
-    factor = triangular(tall)
+    factor = triangular(rows.reshape(-1, rows.shape[2]))
     size = np.linalg.norm(factor, axis=0)
     factor[:, size < _SILENT_COLUMN * size.max()] = 0.0
     return reduce_columns(factor, model.parameters, range(len(model.parameters)), _STANDING_RANK)
@@ -284,8 +279,8 @@ class StandingInformation(Information):
     Attributes:
         stance: the standing feet.
         equations: kind of the equations.
-        prior: prior information on every scaled parameter; 1 is a standard deviation equal to its prior magnitude. It
-            prevents that parameters with little excitation dominate the choice of the motion.
+        prior: prior information on every scaled parameter; 1 is a standard deviation equal to its prior magnitude. The
+            prior prevents that parameters with little excitation dominate the choice of the motion.
     """
 
     stance: Stance
@@ -293,7 +288,8 @@ class StandingInformation(Information):
     prior: float
 
     def entries(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return the rows on the base columns (samples, rows, base) of driving coordinates (samples, m)."""
+        """Return the rows of the equations on the base columns (samples, rows, base), for driving coordinates and their
+        two derivatives (samples, m)."""
         rows = equation_rows(self.stance, self.layout.model, self.equations, self.weights, q, dq, ddq)
         return np.ascontiguousarray(rows[:, :, self.layout.base.independent])
 

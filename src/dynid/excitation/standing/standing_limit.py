@@ -1,7 +1,7 @@
 """Limits of a motion with standing feet that are nonlinear in the driving coordinates.
 
-They are support, load and friction of the feet, leg joints, torques, the height of other feet, and collisions of the
-robot with itself.
+These limits concern support, load and friction of the feet, leg joints, torques, the height of other feet, and
+collisions of the robot with itself.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from dynid.floating.virtual_walker import FOOT_TOLERANCE
 from dynid.model import CompleteModel
 from dynid.robot import FREE_COORDINATES as SIX
 
-_DIFFERENCE_STEPS = (1e-5, 1e-4, 1e-2)  # of central differences in driving coordinates and their two derivatives
+_DIFFERENCE_STEPS = (1e-5, 1e-4, 1e-2)  # steps of central differences in driving coordinates and their two derivatives
 _SAMPLES_AT_ONCE = 2048  # samples whose values are held at a time
-MIN_LOAD = 0.3  # of the weight: smallest load on the feet, because a robot with little load slips
+MIN_LOAD = 0.3  # smallest load on the feet, as a share of the weight, because a robot with little load slips
 FOOT_CLEARANCE = 0.03  # m: smallest height of lifted feet above the ground
-_FEET_OFF = 0.05  # m or rad: position error of the feet that counts as an excess of one
-_SMALL_FRICTION = 1e-3  # N^2 of a tangential force, squared: below, its norm is smooth
+_FEET_OFF = 0.05  # m or rad: position error of the feet that counts as a violation of 1
+_SMALL_FRICTION = 1e-3  # N^2, added to a squared tangential force, so that its norm is smooth at zero
 
 
 class LimitGroup(NamedTuple):
@@ -53,10 +53,10 @@ class StandingLimit:
 
     Attributes:
         support: contact points and support polygon.
-        standing: friction coefficient and margin.
+        standing: options of the standing feet, with friction coefficient and support margin.
         limits: limits of all 6 + n coordinates; those of driving coordinates are checked elsewhere.
         model: model of the robot, with discontinuous or smooth signs.
-        theta: nominal parameters.
+        theta: nominal parameters (parameters,).
         lifted: frames of feet that do not stand.
         gain: gain of the legs in the home posture, see `Postures`.
         margin: share of every limit that is kept free.
@@ -81,27 +81,27 @@ class StandingLimit:
         return self.support.forces(states.q, self.model.inverse_dynamics(self.theta, *motion))
 
     def groups(self, x: Array, dx: Array, ddx: Array) -> list[LimitGroup]:
-        """Return all limits along driving coordinates and their two derivatives (samples, m)."""
+        """Return the values of all limits along driving coordinates and their two derivatives (samples, m)."""
         stance, limits, support = self.support.stance, self.limits, self.support
         states = stance.states(x, dx, ddx)
-        found, off = self.contact_forces(states), states.postures.off
+        forces, off = self.contact_forces(states), states.postures.off
         missed = np.where(off < FOOT_TOLERANCE, -1.0, 1.0 + np.minimum(off, 1.0) / _FEET_OFF)[:, None]
         groups = [LimitGroup("reach", ("feet",), off[:, None], np.array([FOOT_TOLERANCE]), missed)]
         groups.append(LimitGroup(
-            "support", tuple(f"edge {k + 1}" for k in range(len(support.normals))), found.distances,
+            "support", tuple(f"edge {k + 1}" for k in range(len(support.normals))), forces.distances,
             np.full(len(support.normals), self.standing.margin),
-            (self.standing.margin - found.distances) / (support.radius - self.standing.margin)))
-        load = (found.load / support.weight)[:, None]
+            (self.standing.margin - forces.distances) / (support.radius - self.standing.margin)))
+        load = (forces.load / support.weight)[:, None]
         groups.append(LimitGroup("load", ("feet",), load, np.array([MIN_LOAD]), (MIN_LOAD - load) / (1.0 - MIN_LOAD)))
-        tangential = np.sqrt(np.sum(found.forces[:, :, :2] ** 2, axis=2) + _SMALL_FRICTION)
-        share = tangential / np.maximum(found.forces[:, :, 2], 1e-3)
+        tangential = np.sqrt(np.sum(forces.forces[:, :, :2] ** 2, axis=2) + _SMALL_FRICTION)
+        share = tangential / np.maximum(forces.forces[:, :, 2], 1e-3)
         groups.append(LimitGroup("friction", self._point_names, share, np.full(share.shape[1], self.standing.friction),
                                  share / self.standing.friction - 1.0))
         gain = (states.postures.gain / self.gain)[:, None]
-        # The inverse of the gain is smooth where legs become straight; the gain itself is not.
+        # The inverse of the gain is smooth at postures with straight legs; the gain itself is not.
         groups.append(LimitGroup("legs", ("feet",), gain, np.array([LEG_GAIN]),
                                  (1.0 / LEG_GAIN - 1.0 / gain) / (1.0 - 1.0 / LEG_GAIN)))
-        groups += self._joints(states, found.torques)
+        groups += self._joints(states, forces.torques)
         if self.lifted:
             height = np.stack([dynamics.frame_pose(stance.robot, frame, states.q)[:, 2, 3] for frame in self.lifted], 1)
             groups.append(LimitGroup("height", self.lifted, height, np.full(len(self.lifted), FOOT_CLEARANCE),
@@ -142,8 +142,8 @@ class StandingLimit:
         rows = np.arange(len(x))
 
         def chosen(*signals: Array) -> Array:
-            found = self.values(*signals)
-            return found.reshape(-1, len(x), found.shape[1])[:, rows, columns]
+            values = self.values(*signals)
+            return values.reshape(-1, len(x), values.shape[1])[:, rows, columns]
 
         return np.swapaxes(differences(chosen, x, dx, ddx), 0, 1)
 
@@ -175,7 +175,7 @@ class StandingLimit:
 
 
 def _bounded(kind: str, names: tuple[str, ...], values: Array, bounds: Array, excess: Array) -> LimitGroup:
-    """Return a group of limits without those that are infinite."""
+    """Return a group of limits without the infinite limits; the arguments are the fields of `LimitGroup`."""
     finite = np.flatnonzero(np.isfinite(bounds))
     return LimitGroup(kind, tuple(names[k] for k in finite), values[:, finite], bounds[finite], excess[:, finite])
 
@@ -184,7 +184,8 @@ def differences(function: Callable[[Array, Array, Array], Array], x: Array, dx: 
     """Return derivatives (3, samples, m) of a function by driving coordinates and their two derivatives.
 
     Args:
-        function: returns values (copies, samples) for signals (copies * samples, m), several copies of all samples.
+        function: function that returns values (copies, samples) for signals (copies * samples, m), which are several
+            copies of all samples.
         x, dx, ddx: driving coordinates and their two derivatives (samples, m).
     """
     samples, m = x.shape

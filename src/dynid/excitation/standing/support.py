@@ -1,9 +1,9 @@
 """Support of standing feet on level ground: support polygon, centre of pressure and the forces of the contact points.
 
-Contact points are the point feet or the corners of the soles. They do not move and are all at height zero. Vertical
-forces therefore carry the vertical load and its two moments; tangential forces carry the other components. Vertical
-forces have the largest product, so that they are positive wherever the centre of pressure is inside the polygon.
-Tangential forces have the smallest sum of squares relative to the vertical ones.
+Contact points are the point feet or the corners of the soles. The contact points do not move and are all at height
+zero. Vertical forces therefore carry the vertical load and its two moments; tangential forces carry the other
+components. The vertical forces with the largest product are chosen; they are positive if the centre of pressure is
+inside the polygon. The tangential forces with the smallest sum of squares relative to the vertical forces are chosen.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dynid.excitation.standing.options import Standing
 from dynid.excitation.standing.stance import Stance
 from dynid.robot import FREE_COORDINATES as SIX
 
-_NEWTON_STEPS = 40  # of the distribution of vertical forces; damped steps near an edge are many
-_NEWTON_TOLERANCE = 1e-12  # squared Newton decrement at which the distribution is found
-_INNER_SHARE = 0.98  # of the distance from the middle to an edge: farther centres of pressure are moved to it
-_SMALLEST_LOAD = 0.05  # of the weight: smallest load for which forces are distributed; a limit refuses less
-_MIN_RADIUS = 1e-3  # m, of the inscribed circle of a support polygon
+_NEWTON_STEPS = 40  # largest number of Newton steps for the vertical forces; near an edge, many damped steps are needed
+_NEWTON_TOLERANCE = 1e-12  # squared Newton decrement at which the vertical forces have converged
+_INNER_SHARE = 0.98  # share of the distance from the middle to an edge, to which centres of pressure are limited
+_SMALLEST_LOAD = 0.05  # smallest load for which forces are computed, as a share of the weight
+_MIN_RADIUS = 1e-3  # m: smallest radius of the inscribed circle of a support polygon
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Support:
     Attributes:
         stance: the standing feet.
         points: contact points in the world (points, 2), m.
-        owners: foot of each point (points,).
+        owners: index of the foot of each point (points,).
         normals: inward unit normals of the polygon's edges (edges, 2).
         offsets: offsets of the edges (edges,), m: a point p is inside if normals @ p >= offsets.
         middle: centre of the inscribed circle (2,), m.
@@ -88,9 +88,9 @@ class Support:
         offsets = np.einsum("ei,ei->e", normals, hull)
         middle, radius = _inscribed_circle(normals, offsets) if len(hull) > 2 else (hull.mean(axis=0), 0.0)
         if radius < _MIN_RADIUS:
-            raise NotPossibleError(f"the support polygon of {', '.join(standing.feet)} is empty: these feet span no "
-                                   "area", "name at least three point feet, or give the size of the soles with --sole "
-                                   "LENGTH,WIDTH", code="no-support-polygon")
+            raise NotPossibleError(f"the support polygon of feet {', '.join(standing.feet)} has no area", "name at "
+                                   "least three point feet, or give the size of the soles with --sole LENGTH,WIDTH",
+                                   code="no-support-polygon")
         if standing.margin >= radius:
             raise NotPossibleError(f"a support margin of {standing.margin:g} m exceeds the support polygon, whose "
                                    f"inscribed circle has the radius {radius:.3g} m", "give a smaller "
@@ -111,28 +111,30 @@ class Support:
         points = self.points - self.middle
         vertical = load[:, None] * _shares(points, self._inside(pressure))
         tangential = _tangential(points, vertical, force[:, :2], moment[:, 2])
-        found = np.concatenate([tangential, vertical[:, :, None]], axis=2)
-        return ContactForces(found, force[:, 2], distances, self._torques(q, turns, generalised, found))
+        forces = np.concatenate([tangential, vertical[:, :, None]], axis=2)
+        return ContactForces(forces, force[:, 2], distances, self._torques(q, turns, generalised, forces))
 
     def _inside(self, pressure: Array) -> Array:
-        """Return centres of pressure (samples, 2) relative to the middle; those outside the polygon are moved
-        inside."""
+        """Return centres of pressure (samples, 2) relative to the middle of the polygon, m; centres outside the polygon
+        are moved inside."""
         room = self.normals @ self.middle - self.offsets  # distance from the middle to every edge
         share = np.max(-(pressure @ self.normals.T) / room, axis=1, keepdims=True)
         return pressure * np.minimum(1.0, _INNER_SHARE / np.maximum(share, 1e-12))
 
     def _torques(self, q: Array, turns: Array, generalised: Array, forces: Array) -> Array:
-        """Return the joint torques (samples, n) with which the feet exert given contact forces."""
+        """Return the joint torques (samples, n) that balance given contact forces (samples, points, 3). q:
+        configurations (samples, 7 + n). turns: rotations of the base (samples, 3, 3). generalised: generalised forces
+        of inverse dynamics (samples, 6 + n)."""
         robot = self.stance.robot
         reduced = np.hstack([np.zeros((len(q), SIX)), q[:, 7:]])
-        found = generalised[:, SIX:].copy()
+        torques = generalised[:, SIX:].copy()
         for k, (contact, place) in enumerate(zip(self.stance.contacts, self.stance.places, strict=True)):
             own = self.owners == k
             arms = np.column_stack([self.points[own], np.zeros(int(own.sum()))]) - place[:3, 3]
             wrench = [forces[:, own].sum(axis=1), np.cross(arms, forces[:, own]).sum(axis=1)]
             local = np.hstack([np.einsum("sji,sj->si", turns, part) for part in wrench])
-            found -= np.einsum("sij,si->sj", dynamics.jacobian(robot, contact.frame, reduced), local)[:, SIX:]
-        return found
+            torques -= np.einsum("sij,si->sj", dynamics.jacobian(robot, contact.frame, reduced), local)[:, SIX:]
+        return torques
 
 
 def _corners(place: Array, sole: tuple[float, float]) -> list[Array]:
@@ -168,8 +170,8 @@ def _inscribed_circle(normals: Array, offsets: Array) -> tuple[Array, float]:
 
 
 def _shares(points: Array, pressure: Array) -> Array:
-    """Return load shares of the points (samples, points) with the largest product and a given centre of pressure
-    (samples, 2).
+    """Return the shares of the load at the contact points (samples, points) that have the largest product and a given
+    centre of pressure (samples, 2).
 
     With a_i = (1, x_i, y_i) and the centre of pressure p, the shares are 1 / (a_i l). The dual vector l minimises the
     self-concordant function l (1, p) - sum log(a_i l), by damped Newton steps.
@@ -192,8 +194,9 @@ def _shares(points: Array, pressure: Array) -> Array:
 
 
 def _tangential(points: Array, vertical: Array, force: Array, moment: Array) -> Array:
-    """Return tangential forces (samples, points, 2) that add up to a force (samples, 2) and a moment (samples,). Their
-    sum of squares, each divided by the vertical force of its point (samples, points), is the smallest possible."""
+    """Return tangential forces (samples, points, 2) that add up to a force (samples, 2) and a moment (samples,). The
+    sum of their squares, each divided by the vertical force of its point (samples, points), is the smallest
+    possible."""
     x, y = points.T
     zero, one = np.zeros(len(points)), np.ones(len(points))
     rows = np.stack([np.stack([one, zero]), np.stack([zero, one]), np.stack([-y, x])])  # (3, 2, points)

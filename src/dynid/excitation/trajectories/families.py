@@ -69,8 +69,8 @@ class Family(Protocol):
 
 
 def _unlimited(family: AnyFamily, bandwidth: float) -> AnyFamily:
-    """Return the family itself if the bandwidth is infinite; otherwise raise an error, because its frequencies cannot
-    be limited."""
+    """Return the family itself if the bandwidth (Hz) is infinite; otherwise raise an error, because the frequencies of
+    the family cannot be limited."""
     if np.isfinite(bandwidth):
         raise DynidError(f"a bandwidth of {bandwidth:g} Hz is supported only by the family 'fourier', got "
                          f"'{family.kind}'", code="bandwidth-not-supported")
@@ -79,9 +79,13 @@ def _unlimited(family: AnyFamily, bandwidth: float) -> AnyFamily:
 
 @dataclass(frozen=True)
 class Fourier:
-    """Fourier series (Ardiani, eq. 1.39). duration, period: s (period: the duration unless given).
+    """Family of Fourier series (Ardiani, eq. 1.39).
 
-    rest: velocity and acceleration zero at both ends.
+    Attributes:
+        duration: duration, s.
+        harmonics: number of harmonics.
+        period: period of the first harmonic, s. Default: the duration.
+        rest: whether velocity and acceleration are zero at both ends.
     """
 
     duration: float = 20.0
@@ -137,7 +141,8 @@ class Fourier:
 
 @dataclass(frozen=True)
 class FourierPlusQuintic(Fourier):
-    """Fourier series plus a quintic over the whole duration, which can end elsewhere than it began (Park, 2006)."""
+    """Family of Fourier series plus a quintic over the whole duration; first and last posture may differ (Park,
+    2006)."""
 
     kind = "fourier+quintic"
 
@@ -163,12 +168,12 @@ class FourierPlusQuintic(Fourier):
 
 @dataclass(frozen=True, eq=False)
 class Splines:
-    """B-splines of degree 5.
+    """Family of B-splines of degree 5.
 
     Attributes:
         duration: duration, s.
         pieces: number of intervals of equal length, if no knots are given.
-        knots: inner knots (s, ascending), 'free' to search for them too, or None.
+        knots: inner knots, s, ascending; "free" to optimise the knots too; or None.
         rest: whether velocity and acceleration are zero at both ends.
     """
 
@@ -208,9 +213,7 @@ class Splines:
     def constant(self) -> Array:
         return np.ones(len(self.inner_knots) + _SPLINE_DEGREE + 1)
 
-    @property
-    def frequencies(self) -> Array:
-        return np.ones(len(self.inner_knots) + _SPLINE_DEGREE + 1)
+    frequencies = constant  # no spline is faster than another
 
     @property
     def waves(self) -> float:
@@ -226,8 +229,8 @@ class Splines:
         return _unlimited(self, bandwidth)
 
     def with_random_knots(self, rng: np.random.Generator, share: float) -> Splines:
-        """Return the same splines on other knots: each interval is changed by up to `share` of its length, in
-        logarithm."""
+        """Return splines on other knots; the length of each interval is changed by a random factor of at most 1 +
+        `share`."""
         steps = np.diff(np.concatenate([[0.0], self.inner_knots, [self.duration]]))
         steps = steps * (1.0 + share) ** rng.uniform(-1.0, 1.0, len(steps))
         return replace(self, knots=self.duration * np.cumsum(steps)[:-1] / steps.sum())
@@ -248,7 +251,7 @@ def family_named(kind: str, duration: float, harmonics: int) -> Family:
 
 
 def spline_functions(t: ArrayLike, knots: Array, degree: int) -> Array:
-    """Return B-splines on any knots, with their three derivatives (4, m, len(knots) - degree - 1)."""
+    """Return B-splines at times t (m,), s, with their three derivatives (4, m, len(knots) - degree - 1)."""
     from scipy.interpolate import BSpline as Spline
 
     u = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), knots[degree], knots[-degree - 1])
@@ -258,9 +261,9 @@ def spline_functions(t: ArrayLike, knots: Array, degree: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class BSpline:
-    """B-spline trajectory q_j(t) = sum_k coefficients_jk B_k(t); the first knot is 0 and the last is the duration.
+    """B-spline trajectory q_j(t) = sum_k coefficients_jk B_k(t), with coefficients (dof, K), rad or m.
 
-    knots (K + degree + 1,) not decreasing; coefficients (dof, K) in rad or m.
+    knots: times (K + degree + 1,), s, not decreasing, from 0 to the duration. degree: degree of the polynomials.
     """
 
     knots: Array
@@ -297,9 +300,9 @@ _REST_TO_REST = np.array([0.0, 0.0, 0.0, 10.0, -15.0, 6.0])  # powers of t / dur
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedFamily:
-    """Family of motions that satisfy given conditions at both ends.
+    """Motions of a family that satisfy given conditions at both ends.
 
-    fixed (dof, K): coefficients of one such motion. null (K, k): basis of the free coefficients of each joint.
+    fixed: coefficients (dof, K) of one such motion. null: basis (K, k) of the free coefficients of each joint.
     """
 
     family: Family
@@ -309,8 +312,8 @@ class ConstrainedFamily:
     @staticmethod
     def from_family(family: Family, dof: int, start: Array | None = None,
                     end: Array | None = None) -> ConstrainedFamily:
-        """Return the motions of a family that begin at `start` and end at `end` (dof,), at rest if the family requires
-        it."""
+        """Return the motions of a family that begin at `start` and end at `end` (dof,), at rest if `family.rest` is
+        True."""
         conditions, targets = _end_conditions(family, dof, start, end)
         count = len(family.constant)
         if not len(conditions):
@@ -327,8 +330,8 @@ class ConstrainedFamily:
                                    code="motion-is-periodic")
         if null.shape[1] == 0:
             raise NotPossibleError("rest at both ends and given postures leave no free coefficient in a motion of "
-                                   f"{count} "
-                                   "coefficients per joint; use more harmonics or pieces", code="no-free-coefficient")
+                                   f"{count} coefficients per joint", "use more harmonics or pieces",
+                                   "no-free-coefficient")
         return ConstrainedFamily(family, fixed, null)
 
     @property

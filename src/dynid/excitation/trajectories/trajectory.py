@@ -47,7 +47,8 @@ def times(trajectory: Trajectory, rate: float) -> Array:
 
 
 def joint_rows(what: str, values: ArrayLike) -> Array:
-    """Return coefficients as an array (dof, K), one row per joint; raise if they are not finite."""
+    """Return coefficients as an array (dof, K), one row per joint; raise an error that begins with `what` if they are
+    not finite."""
     array = np.array(values, dtype=float)
     if array.ndim != 2 or not np.isfinite(array).all():
         raise DynidError(f"{what} must be finite numbers, one row per joint, got shape {array.shape}")
@@ -55,7 +56,7 @@ def joint_rows(what: str, values: ArrayLike) -> Array:
 
 
 def power_functions(t: ArrayLike, duration: float) -> Array:
-    """Return the powers 0 to 5 of t / duration with their three derivatives by t (4, m, 6)."""
+    """Return the powers 0 to 5 of t / duration at times t (m,), with their three derivatives by t (4, m, 6)."""
     u = np.atleast_1d(np.asarray(t, dtype=float)) / duration
     rows = np.zeros((4, len(u), 6))
     for k in range(6):
@@ -66,9 +67,9 @@ def power_functions(t: ArrayLike, duration: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Piecewise:
-    """Piecewise polynomials: q(t) = sum_k coefficients[p, j, k] (t - breaks[p])^k in piece p.
+    """Trajectory of piecewise polynomials: q_j(t) = sum_k coefficients[p, j, k] (t - breaks[p])^k in piece p.
 
-    breaks (pieces + 1,) from 0 to the duration; coefficients (pieces, dof, 6).
+    breaks: ends of the pieces (pieces + 1,), s, from 0 to the duration. coefficients: powers 0 to 5 (pieces, dof, 6).
     """
 
     breaks: Array
@@ -115,7 +116,7 @@ def straight_line(first: Array, velocity: Array, duration: float) -> Piecewise:
 
 
 def quintic_between(first: Sequence[Array], last: Sequence[Array], duration: float) -> Piecewise:
-    """Return one quintic from state (q, dq, ddq) to another, (dof,) each, in `duration` (s)."""
+    """Return one quintic from state (q, dq, ddq) `first` to state `last`, (dof,) each, in `duration` (s)."""
     q0, v0, a0 = (np.asarray(x, dtype=float) for x in first)
     q1, v1, a1 = (np.asarray(x, dtype=float) for x in last)
     T = float(duration)
@@ -130,8 +131,8 @@ def quintic_between(first: Sequence[Array], last: Sequence[Array], duration: flo
 
 
 def fourier_functions(t: ArrayLike, harmonics: int, period: float) -> Array:
-    """Return sin(lwt)/lw, -cos(lwt)/lw and 1 with their three derivatives (4, m, 2 harmonics + 1)
-    (Ardiani, eq. 1.39)."""
+    """Return the functions sin(lwt)/lw, -cos(lwt)/lw and 1 of a Fourier series at times t (m,), with their three
+    derivatives (4, m, 2 harmonics + 1) (Ardiani, eq. 1.39)."""
     w = 2.0 * np.pi / period * np.arange(1, harmonics + 1)
     angle = np.multiply.outer(np.atleast_1d(np.asarray(t, dtype=float)), w)
     s, c = np.sin(angle), np.cos(angle)
@@ -151,7 +152,7 @@ class FourierSeries:
         a, b: coefficients (dof, harmonics), rad/s or m/s.
         q0: mean positions (dof,), rad or m.
         period: period, s.
-        periods: number of repetitions.
+        periods: number of periods.
     """
 
     a: Array
@@ -185,10 +186,8 @@ class FourierSeries:
 
 @dataclass(frozen=True, eq=False)
 class FourierQuintic:
-    """A Fourier series plus a quintic over the whole duration, which can have any state at both ends (Park, 2006).
-
-    quintic (dof, 6): coefficients of the powers of t / duration.
-    """
+    """Trajectory of a Fourier series plus a quintic over the whole duration, which can have any state at both ends
+    (Park, 2006); quintic: coefficients of the powers 0 to 5 of t / duration (dof, 6)."""
 
     series: FourierSeries
     quintic: Array
@@ -254,7 +253,7 @@ class Joined:
 
 @dataclass(frozen=True, eq=False)
 class Slowed:
-    """A trajectory along the path of another one, slowed down to `stretch` times its duration."""
+    """Trajectory along the path of the trajectory `inner`, slowed down to `stretch` times its duration."""
 
     inner: Trajectory
     stretch: float

@@ -17,13 +17,13 @@ from dynid.files import write_whole
 from dynid.robot import numbered_joints
 from dynid.simulation import Reference
 
-MAX_MOTION_VALUE = 1e9  # rad, rad/s and rad/s^2, or of m
+MAX_MOTION_VALUE = 1e9  # largest plausible number in rad, rad/s and rad/s^2, or with m
 Extra = Callable[[Array], Mapping[str, Array]]  # function of times (m,) that returns columns (m,) by name
-_UNIFORM_TOLERANCE = 1e-3  # share of a period by which time stamps may be off
+_UNIFORM_TOLERANCE = 1e-3  # share of a sampling period by which time stamps may deviate from even spacing
 
 
 def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
-    """Read a trajectory file at its own rate, with the joints in the order of `joints`.
+    """Return the motion of a trajectory file at its own rate, with the joints in the order of `joints`.
 
     The file is .csv (columns t, q_NAME, and optionally dq_NAME, ddq_NAME) or .npz (t, q, dq, ddq, joints).
     """
@@ -67,7 +67,7 @@ def _read_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Arr
         names = [f"{kind}_{joint}" for joint in joints]
         missing = [name for name in names if name not in head]
         if missing and (kind == "q" or len(missing) < len(names)):
-            raise DynidError(f"{path} has no column '{missing[0]}' for that joint of the robot; it has "
+            raise DynidError(f"{path} has no column '{missing[0]}' for that joint of the robot; its columns are "
                              f"{', '.join(name for name in head if name.startswith(f'{kind}_')) or ', '.join(head)}",
                              code="no-column")
         if not missing:
@@ -83,13 +83,13 @@ def _read_npz(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Arr
                                                         for kind in ("q", "dq", "ddq") if kind in file}
         position = parts["q"]
     except (KeyError, ValueError, TypeError):
-        raise DynidError(f"{path} is not a motion: it should contain t, q, dq, ddq and joints") from None
+        raise DynidError(f"{path} is not a motion: the file should contain t, q, dq, ddq and joints") from None
     missing = [name for name in joints if name not in names]
     if missing:
-        raise DynidError(f"{path} has no joint '{missing[0]}' of the robot; it has {', '.join(names)}")
+        raise DynidError(f"{path} has no joint '{missing[0]}' of the robot; its joints are {', '.join(names)}")
     if t.ndim != 1 or position.shape != (len(t), len(names)):
-        raise DynidError(f"{path} is not a motion: q has shape {position.shape} for {len(t)} times and {len(names)} "
-                         "joints")
+        raise DynidError(f"{path} is not a motion: q has the shape {position.shape}, but the file has {len(t)} times "
+                         f"and {len(names)} joints")
     order = [names.index(name) for name in joints]
     return t, {kind: np.ascontiguousarray(values[:, order]) for kind, values in parts.items()}
 
