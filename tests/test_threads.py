@@ -54,7 +54,7 @@ def test_library_calls_use_one_blas_thread_and_give_the_others_back() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_has_threads_of_its_own() -> None:
-    over_samples(lambda start, stop: stop - start, 65536, 2)  # the parent's threads exist, and a fork does not copy them
+    over_samples(lambda start, stop: stop - start, 65536, 2)  # threads of the parent, which a fork does not copy
     context = multiprocessing.get_context("fork")
     child = context.Process(target=over_samples, args=(lambda start, stop: stop - start, 65536, 2))
     child.start()
