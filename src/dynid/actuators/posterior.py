@@ -198,9 +198,10 @@ class ActuatorPosterior:
         if law not in LAWS:
             raise ModelError(f"the drive law '{law}' is custom, so the result cannot be exported from the folder alone",
                              "call `estimate.posterior.simulated()` in the script that defines the law", "unknown-law")
-        states = DriveStates(*(arrays.pop(name) for name in _STATES))
-        return ActuatorPosterior(law, owners=owners, known=known, states=states, **texts,
-                                 **{**arrays, "identified": arrays["identified"] > 0.5}), settings
+        states = DriveStates(*(arrays[name] for name in _STATES))
+        return ActuatorPosterior(law, texts["joints"], texts["names"], owners, arrays["values"], arrays["covariance"],
+                                 arrays["identified"] > 0.5, arrays["lower"], arrays["upper"], known, arrays["supply"],
+                                 states, texts["notes"]), settings
 
 
 def _texts(table: Mapping[str, float]) -> dict[str, str]:
