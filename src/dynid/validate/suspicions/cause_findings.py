@@ -75,8 +75,12 @@ def positions_swapped(case: Case, found: Hypothesis, gravity: Gravity | None) ->
 
 def _position_sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
     names = [case.problem.regression.joints[j] for j in found.joints]
-    return suspect("position-sign", "position sign", joints_listed(names),
-                   f"the position of {joints_listed(names)} has the opposite sign", joints=names)
+    of_axis = bool(found.details["torque"])
+    text = (f"positions and torques of {joints_listed(names)} have the opposite sign: the log counts them in the "
+            "direction opposite to the axis of the robot file" if of_axis else
+            f"the position of {joints_listed(names)} has the opposite sign")
+    return suspect("position-sign", "position sign", joints_listed(names), text, joints=names,
+                   evidence={"torque": float(of_axis)})
 
 
 def _position_offset(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:

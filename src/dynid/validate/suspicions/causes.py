@@ -335,7 +335,9 @@ def _weighed(state: Explained) -> Explained:
     finding = FINDINGS[best.cause](case, best, gravity)
     weight = found.weighed[0].weight if found.weighed and found.weighed[0].cause == best.cause else 1.0
     if found.rivals:
-        also = "; ".join(f"{NAMES[one.cause]} ({100 * share:.0f} %)" for one, share in found.rivals)
+        names = case.problem.regression.joints
+        also = "; ".join(f"{NAMES[one.cause]} ({joints_listed([names[j] for j in one.joints])}, {100 * share:.0f} %)"
+                         if one.joints else f"{NAMES[one.cause]} ({100 * share:.0f} %)" for one, share in found.rivals)
         text = f"One of: {inside(finding.text).rstrip('.')} ({100 * weight:.0f} %); {also}."
         finding = replace(finding, text=text)
     finding = replace(finding, evidence={**finding.evidence, "weight": weight})
