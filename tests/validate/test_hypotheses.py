@@ -364,6 +364,15 @@ def test_torques_too_large_for_any_machine_of_that_size(simulate):
     assert "torque-unit" not in {code for code, *_ in causes(judged(replace(log, model=wrong.model)))}
 
 
+def test_a_robot_file_without_masses_says_nothing_about_the_unit_of_torques(simulate):
+    """Its links have inertias, which give torques a thousandth of those of the machine."""
+    log = simulate("arm3r")
+    light = log.model.robot.inertias.copy()
+    light[:, 6:] = 0.0
+    robot = log.model.robot.with_inertias(light)
+    assert "torque-unit" not in {one.code for one in judged(replace(log, model=Model(robot, log.model.terms))).findings}
+
+
 def test_reach_of_an_arm():
     robot = Robot.from_mdh([(0.0, 0.0, 0.0, 0.0), (0.0, 0.5, 0.0, 0.0), (0.0, 0.4, 0.0, 0.0)])
     assert robot_reach(robot) == pytest.approx(0.5 + 0.4 + 0.5)  # the last link as long as the longest

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import FixedBase, Lock, Only, RobotName, numbers, words
+from dynid.cli.options import FixedBase, Lock, Only, RobotName, three_numbers, words
 from dynid.cli.output import Json, console, print_json, show_progress
-from dynid.errors import DynidError
 
 
 class Terms(StrEnum):
@@ -63,10 +62,8 @@ def command(
     from dynid.runs.models import reduced_robot
 
     machine = reduced_robot(Robot.load(robot, fixed_base=fixed_base), words(only), lock_table(lock or []))
-    down = numbers(gravity, "--gravity")
+    down = three_numbers(gravity, "--gravity")
     if down is not None:
-        if len(down) != 3:
-            raise DynidError(f"--gravity takes three numbers such as 0,0,-9.81, got '{gravity}'")
         machine = machine.with_gravity(down)
     with show_progress("inspect"):
         facts = inspect_robot(machine, words(friction), rotor, own_terms=terms.value,

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def command(
     robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
-                                              "robot; with --payload a result folder.")],
+                                         help="A URDF, an MJCF, a robot TOML file (DH or MDH) or the name of a "
+                                              "built-in robot; with --payload a result folder.")],
     source: Annotated[str, typer.Option("--from", metavar="SOURCE", show_default=False,
                                         help="A log to replay; - for standard input (CSV or JSON lines: t, q, tau, and "
                                              "reference for riv and civ); udp:PORT; or tail:FILE for a file that "

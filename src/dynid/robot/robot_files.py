@@ -186,6 +186,10 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
     limits: dict[str, list[float]] = {which: [] for which in LIMITS}
     for i, joint in enumerate(joints, 1):
         where = f"[[joint]] {i} of robot file '{file}'"
+        if "a" in joint and keys == KHALIL:
+            raise RobotError(f"{where} has the key 'a', but in Khalil's notation the distance along x is d and that "
+                             "along z is r", 'for Craig\'s names (alpha a theta d) add notation = "craig" at the top '
+                             "of the file", "unknown-setting")
         fields.known_keys(joint, (*keys, *_JOINT_KEYS), where)
         row = {key: joint[key] for key in (*keys, "kind") if key in joint}
         printed = {key: fields.parse_angle(row[key], unit, f"'{key}' in {where}")

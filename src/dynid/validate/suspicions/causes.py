@@ -50,6 +50,7 @@ from dynid.validate.words import inside, joints_listed
 SAME_MISFIT = 1e-4  # relative difference of two misfits that is a rounding error
 MILLI_TIMES = (500.0, 2000.0)  # ratio to nominal torques at which torques are probably in thousandths of a newton metre
 MILLI_UNIT = "they look like N mm (or mN m), not N m"
+KILO_UNIT = "they look like kN m, not N m"
 
 
 @dataclass(frozen=True)
@@ -288,7 +289,7 @@ def _unit(state: Explained) -> Explained:
     sizes = np.abs(off)
     is_same = float(np.ptp(np.log(sizes))) < 2.0 * UNIT_SPREAD
     text = (f"all torques are about {np.median(sizes):.3g} times those of the nominal model: "
-            f"{MILLI_UNIT if MILLI_TIMES[0] < np.median(sizes) < MILLI_TIMES[1] else 'check their unit'}"
+            f"{_likely_unit(float(np.median(sizes)))}"
             if is_same else f"torques are {_times(sizes.min())} to {_times(sizes.max())} times those of the nominal "
                           "model, with another factor for each joint: they are probably raw counts or currents; give "
                           "drive gains and gear ratios, or as a start the factors by the nominal model")
@@ -298,6 +299,12 @@ def _unit(state: Explained) -> Explained:
                       [gain.joint for gain in case.gains if gain.by_nominal is not None],
                       evidence={"nominal": each(nominal or off)})
     return _with(state, finding, None, done=True)
+
+
+def _likely_unit(times: float) -> str:
+    """Return a remark on the unit of torques that are so many times the nominal ones."""
+    return MILLI_UNIT if MILLI_TIMES[0] < times < MILLI_TIMES[1] else \
+        KILO_UNIT if MILLI_TIMES[0] < 1.0 / times < MILLI_TIMES[1] else "check their unit"
 
 
 def _times(factor: float) -> str:
