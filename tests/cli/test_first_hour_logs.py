@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 
@@ -150,3 +151,32 @@ def test_a_setting_of_the_log_needs_its_table(dynid, columns):
     write(columns)
     assert "--set log.unit=VALUE" in refused(dynid, "unknown-setting", "--set", "unit=deg")
     assert "--gravity takes three numbers" in refused(dynid, "not-a-number", "--gravity", "0,0")
+
+
+def test_every_command_that_reads_a_log_takes_the_advice(dynid, columns):
+    """The message on degrees says --set log.unit=deg, whatever the command."""
+    write(columns)
+    assert identified(dynid, "-o", "out").code == 0
+    write({name: np.rad2deg(column) if name[0] in "qd" else column for name, column in columns.items()}, "degrees.csv")
+    for command in (("inspect", "arm3r", "--log", "degrees.csv"), ("validate", "out", "degrees.csv", "--no-simulation"),
+                    ("payload", "out", "degrees.csv"), ("contact", "out", "degrees.csv"),
+                    ("watch", "arm3r", "--from", "degrees.csv", "--speed", "0")):
+        shown = dynid(*command)
+        assert shown.code == 2 and "--set log.unit=deg" in shown.err, command
+        again = dynid(*command, "--set", "log.unit=deg")
+        assert again.code == 0, (command, again.err)
+        assert dynid(*command, "--set", "prepare.cutoff=8").error == "unknown-setting"
+    shown = dynid("validate", "out", "degrees.csv", "--no-simulation", "--set", "log.unit=deg", "--json")
+    assert json.loads(shown.out)["validation"][0]["relative_error"] < 2.0
+
+
+def test_settings_of_a_log_are_on_top_of_those_of_the_result(dynid, columns):
+    """The result's columns stay as they are mapped, with another unit."""
+    names = ["time", *(f"axis_{j}" for j in (1, 2, 3)), *(f"moment_{j}" for j in (1, 2, 3))]
+    own = {name: columns[name] for name in ("time", "q1", "q2", "q3", "tau1", "tau2", "tau3")}
+    write(own, names=names)
+    mapped = ("--set", "log.position=axis_{i}", "--set", "log.torque=moment_{i}")
+    assert identified(dynid, *mapped, "-o", "out").code == 0
+    degrees = {name: np.rad2deg(column) if name[0] == "q" else column for name, column in own.items()}
+    write(degrees, "d.csv", names=names)
+    assert dynid("validate", "out", "d.csv", "--no-simulation", "--set", "log.unit=deg").code == 0

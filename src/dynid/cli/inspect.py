@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import FixedBase, Lock, Only, RobotName, three_numbers, words
+from dynid.cli.options import FixedBase, Lock, LogAssignments, Only, RobotName, three_numbers, words
 from dynid.cli.output import Json, console, print_json, show_progress
 
 
@@ -52,12 +52,13 @@ def command(
     mapping: Annotated[Path | None, typer.Option(show_default=False,
                                                  help="TOML file with a \\[log] table that specifies how to "
                                                       "read the logs.")] = None,
+    assignments: LogAssignments = None,
     json: Json = False,
 ) -> None:
     """Show a robot's tree, limits and base parameters, problems with its inertias, and the signals of its logs."""
     from dynid.cli.robot_tables import print_inspection, print_log_signals
     from dynid.robot import Robot
-    from dynid.runs.arguments import lock_table
+    from dynid.runs.arguments import lock_table, log_changes
     from dynid.runs.consistency_check import inspect_logs, inspect_robot
     from dynid.runs.models import reduced_robot
 
@@ -68,7 +69,7 @@ def command(
     with show_progress("inspect"):
         facts = inspect_robot(machine, words(friction), rotor, own_terms=terms.value,
                               mass_first=order is Order.mass_first, by=base.value)
-        facts["logs"] = inspect_logs(machine, log or [], mapping)
+        facts["logs"] = inspect_logs(machine, log or [], mapping, log_changes(assignments or []))
     if json:
         print_json(facts)
     else:

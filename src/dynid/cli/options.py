@@ -27,6 +27,9 @@ Horizon = Annotated[float | None, typer.Option(metavar="SECONDS", show_default="
 OtherMapping = Annotated[Path | None, typer.Option("--mapping", show_default=False,
                                                    help="TOML file with a \\[log] table, if these logs have another "
                                                         "format than those of the identification.")]
+LogAssignments = Annotated[list[str] | None, typer.Option("--set", metavar="log.KEY=VALUE", show_default=False,
+                                                          help="A setting of the \\[log] table, such as "
+                                                               "log.unit=deg; may be repeated.")]
 Start = Annotated[float | None, typer.Option(metavar="SECONDS", show_default=False,
                                              help="Ignore samples before this time, counted from the first row of a "
                                                   "log.")]

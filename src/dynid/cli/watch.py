@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.options import Trust, words
+from dynid.cli.options import LogAssignments, Trust, words
 from dynid.cli.output import Json, console, print_json, table
 from dynid.errors import DynidError
 
@@ -40,6 +40,7 @@ def command(
                                                    "to 30 %.")] = None,
     mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table that specifies how to read logs.",
                                                  show_default=False)] = None,
+    assignments: LogAssignments = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: from the first seconds.",
                                                  show_default=False)] = None,
     rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz. Default: from the time stamps.",
@@ -62,7 +63,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Show a robot's parameters, their standard errors and torque errors, or its payload, while it moves."""
-    from dynid.runs.arguments import log_table
+    from dynid.runs.arguments import log_changes, log_table
     from dynid.runs.watching import WatchOptions, look_facts, watch, watch_settings
 
     if limits is not None and method != "mrls":
@@ -71,11 +72,12 @@ def command(
         if friction or rotor or method != "rls" or forgetting is not None:
             raise DynidError("with --payload the model is that of the result: --method, --forgetting, --friction and "
                              "--rotor do not apply; remove them", code="conflicting-options")
-        _payload(robot, payload, log_table(mapping), WatchOptions(
+        _payload(robot, payload, log_table(mapping) | log_changes(assignments or []), WatchOptions(
             source, cutoff=cutoff, rate=rate, speed=speed, every=every, patience=patience, record=record, prior=prior,
             equations=equations, trust=trust), json)
         return
-    settings = watch_settings(robot, {"friction": list(words(friction)), "rotor": rotor}, log_table(mapping), [])
+    settings = watch_settings(robot, {"friction": list(words(friction)), "rotor": rotor},
+                              log_table(mapping) | log_changes(assignments or []), [])
     options = WatchOptions(source, method, forgetting, cutoff, rate, speed, every, patience, record, prior,
                            equations, trust, limits)
     if json or not sys.stdout.isatty():
