@@ -180,3 +180,10 @@ def test_settings_of_a_log_are_on_top_of_those_of_the_result(dynid, columns):
     degrees = {name: np.rad2deg(column) if name[0] == "q" else column for name, column in own.items()}
     write(degrees, "d.csv", names=names)
     assert dynid("validate", "out", "d.csv", "--no-simulation", "--set", "log.unit=deg").code == 0
+
+
+def test_one_false_alarm_is_singular(dynid, columns):
+    write(columns)
+    assert identified(dynid, "-o", "out").code == 0
+    assert "1 false alarm per hour" in dynid("contact", "out", "log.csv").out
+    assert "2 false alarms per hour" in dynid("contact", "out", "log.csv", "--alarms", "2").out

@@ -75,9 +75,9 @@ def command(
 def _print(found: FoundContacts, written: dict[str, str]) -> None:
     """Print the contacts of each log with their kinds, and the findings."""
     to, free = console(), found.outside.free
-    to.print(f"Calibrated on {free.seconds:.3g} s of free motion. Detection threshold: {free.alarms:g} false alarms "
-             f"per hour expected (statistic above {free.level:.0f}). Detection delay: "
-             f"{1000.0 * found.logs[0].delay:.0f} ms.")
+    to.print(f"Calibrated on {free.seconds:.3g} s of free motion. Detection threshold: {free.alarms:g} false "
+             f"alarm{'s' * (free.alarms != 1.0)} per hour expected (statistic above {free.level:.0f}). Detection "
+             f"delay: {1000.0 * found.logs[0].delay:.0f} ms.")
     for log in found.logs:
         to.print(_table(log) if log.contacts else f"{log.source}: no contact detected.", markup=False)
         for finding in (*log.findings, *(one.finding for one in log.contacts[:MAX_CONTACTS_PRINTED])):
