@@ -240,7 +240,8 @@ def page(results: dict[str, dict[str, Any]]) -> str:
             text += (f" In the simulation of `{name}`, {100 * one['within_three_standard_errors']:.0f} % of the base "
                      "parameters are within three standard errors of their true values.")
         if one["findings"]:
-            text += f" The verdict on `{name}` has the findings {', '.join(f'`{code}`' for code in one['findings'])}."
+            listed = ", ".join(f"`{code}`" for code in one["findings"])
+            text += f" The verdict on `{name}` has the finding{'s' * (len(one['findings']) > 1)} {listed}."
         lines += ["", f"## {one['title'][0].upper()}{one['title'][1:]}", "",
                   f"![{one['title']}](images/gallery/{name}.svg)", "",
                   *wrapped(text), "",

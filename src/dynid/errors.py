@@ -72,7 +72,8 @@ def require_type(value: Any, kinds: type | tuple[type, ...], function: str, exam
     wanted = kinds if isinstance(kinds, tuple) else (kinds,)
     for one in value if isinstance(value, list | tuple) else [value]:
         if not isinstance(one, wanted):
-            raise ModelError(f"{function} takes {' or '.join(kind.__name__ for kind in wanted)}, not "
+            names = dict.fromkeys("None" if kind is type(None) else kind.__name__ for kind in wanted)
+            raise ModelError(f"{function} takes {' or '.join(names)}, not "
                              f"{type(one).__name__}", f"call {example}", "wrong-type")
 
 

@@ -85,6 +85,7 @@ def test_an_unknown_gain_is_estimated_and_two_dampings_are_named(log):
     assert both["j", "kd"].interval is None
     note = next(note for note in both.notes if note.code == "not-distinguished")
     assert "viscous of j" in note.text and "kd of j" in note.text
+    assert "replace each other" in note.text and "known mass" not in note.text  # their sum is determined, no ratio
 
 
 def test_a_wrong_gain_a_wrong_mass_and_a_wrong_delay_are_named(log):

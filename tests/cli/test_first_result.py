@@ -74,6 +74,22 @@ def test_a_terminal_shows_bold_headers_and_options_on_one_line(dynid, log, monke
     assert "\n\n" not in shown
 
 
+@pytest.mark.parametrize(("torque", "options"), [(1.0, 2), (-1.0, 1)])
+def test_reversed_positions_are_corrected_by_what_is_typed(dynid, log, torque, options):
+    """Alone, or with their torques: `log.sign` reverses both, so the first needs `log.torque_sign` as well."""
+    table = np.genfromtxt("good.csv", delimiter=",", names=True)
+    for name in table.dtype.names:
+        if name.endswith("2"):
+            table[name] *= torque if name.startswith("torque") else -1.0
+    np.savetxt("wrong.csv", table, delimiter=",", header=",".join(table.dtype.names), comments="")
+    shown = dynid("identify", "arm3r", "wrong.csv", *QUICK)
+    assert shown.out.startswith("Not usable: ") and "position sign" in shown.out
+    [typed] = [line.partition("command: ")[2] for line in shown.out.splitlines() if "Add to the command" in line]
+    assert typed.count("--set") == options
+    again = dynid("identify", "arm3r", "wrong.csv", *QUICK, "--strict", *shlex.split(typed))
+    assert again.code == 0 and again.out.startswith("Good model: ")
+
+
 @pytest.mark.parametrize(("factors", "words"), [
     ((1.0, 2.0, 1.0), "drive gain"), ((150.0, 60.0, 300.0), "torque unit")])
 def test_scales_of_joints_are_corrected_by_what_is_typed(dynid, log, factors, words):

@@ -101,6 +101,26 @@ def test_the_tutorial_runs_and_ends_with_a_robot(at_desk):
     assert (at_desk / "second" / "robot.urdf").exists()
 
 
+def printed_in(page, run):
+    """Whether a page prints the verdict of a run as the command does, whatever the width of the lines."""
+    return " ".join(" ".join(run.verdict.summary.lines).split()) in " ".join(page.read_text().split())
+
+
+def test_the_verdict_of_the_tutorial_is_what_is_printed(at_desk):
+    assert printed_in(DOCS / "tutorial.md", dynid.run(dynid.RunSettings.load("run.toml")))
+
+
+@pytest.mark.skipif(not (DATA / "panda").exists(), reason="needs the data folder: panda is not below DYNID_DATA")
+def test_the_verdict_of_the_readme_is_what_is_printed(tmp_path):
+    time, *signals = (np.loadtxt(DATA / "panda" / f"exciting_traj_{name}.txt")
+                      for name in ("time", "positions", "velocity", "torques"))
+    names = ["time", *(f"{name}{j}" for name in ("q", "dq", "tau") for j in range(1, 8))]
+    np.savetxt(tmp_path / "panda.csv", np.column_stack([time, *(one.reshape(-1, 7) for one in signals)]),
+               delimiter=",", header=",".join(names), comments="", fmt="%.9g")
+    run = dynid.identify(DATA / "panda" / "panda_arm.urdf", tmp_path / "panda.csv", simulation={"run": False})
+    assert printed_in(ROOT / "README.md", run)
+
+
 def test_the_run_file_of_the_tutorial_is_the_one_of_the_example():
     (text,) = (block.text for block in blocks(DOCS / "tutorial.md") if block.language == "toml")
     assert text == (DOCS / "example" / "run.toml").read_text()

@@ -140,7 +140,7 @@ def test_what_cannot_be_written_says_what_to_do(panda: Robot, tmp_path: Path) ->
     with refused(NotPossibleError, "not-consistent", "'panda_link1'"):
         estimate_of(model, theta).to_urdf(path)
     three, truth = arm()
-    with refused(RobotError, "no-urdf", "arm3r"):
+    with refused(RobotError, "no-urdf", "arm3r", "--source FILE"):
         estimate_of(three, truth).to_urdf(path)
     with refused(RobotError, "other-robot", "'arm3r'"):
         estimate_of(three, truth).to_urdf(path, source=panda.text.decode())

@@ -136,6 +136,8 @@ BAD = {
     "name": (changed('name = "two"', "name = 2"), ("bad-robot", "'name'")),
     "gravity": (changed("[0, -9.81, 0]", "[0, -9.81]"), ("bad-gravity", "gravity", "'two'")),
     "gravity word": (changed("[0, -9.81, 0]", '"down"'), ("bad-robot", "gravity", "'two'")),
+    "degrees as radians": (changed('angles = "degrees"', ""), ("angle-in-degrees", "'theta'", "[[joint]] 2")),
+    "names of Craig": (changed("d = ", "a = "), ("unknown-setting", "[[joint]] 1", "'a'", 'notation = "craig"')),
     "base": (changed("rpy = [0, 0, 90]", "turn = 3"), ("unknown-setting", "'base'", "'turn'")),
     "base count": (changed("xyz = [0, 0, 0.3]", "xyz = [0, 0]"), ("bad-robot", "xyz", "'base'")),
     "tool": (changed("tool = [[1,", "tool = [[2,"), ("bad-pose", "'tool'")),

@@ -113,6 +113,7 @@ def test_lists_and_tables_are_signals_of_a_recording():
     lambda robot, samples, estimate: dynid.make_terms("x.urdf"),
     lambda robot, samples, estimate: dynid.verdict(estimate, "log.csv"),
     lambda robot, samples, estimate: dynid.verdict(robot, samples),
+    lambda robot, samples, estimate: estimate.predict(samples.q),
     lambda robot, samples, estimate: estimate.score("log.csv"), lambda robot, samples, estimate: dynid.load(3),
     lambda robot, samples, estimate: dynid.run("robot.urdf"),
     lambda robot, samples, estimate: dynid.base_parameters(robot),
@@ -125,6 +126,8 @@ def test_lists_and_tables_are_signals_of_a_recording():
     lambda robot, samples, estimate: dynid.Recording.from_frame({"time": [0.0, 1.0], "q1": [0.0, 1.0]}),
     lambda robot, samples, estimate: dynid.compare("a", estimate),
     lambda robot, samples, estimate: dynid.read("log.csv", robot),
+    lambda robot, samples, estimate: dynid.read("log.csv", "arm.urdf"),
+    lambda robot, samples, estimate: dynid.Recording.from_frame(estimate.to_frame(), robot="arm.urdf"),
     lambda robot, samples, estimate: dynid.Recording.from_frame(estimate.to_frame(), robot),
     lambda robot, samples, estimate: dynid.Model(robot, "viscous")])
 def test_an_argument_of_another_type_is_one_sentence_with_a_call_that_works(call):
@@ -135,6 +138,20 @@ def test_an_argument_of_another_type_is_one_sentence_with_a_call_that_works(call
     samples = dynid.Samples.from_arrays(q, dq, ddq, q, rate=100.0)
     with refused(dynid.ModelError, "wrong-type", "call "):
         call(robot, samples, dynid.identify(model, samples, method="ols"))
+
+
+def test_an_estimate_predicts_the_torques_of_samples():
+    robot = dynid.Robot.load("arm3r")
+    samples = dynid.Samples.from_arrays(*np.random.default_rng(0).normal(size=(4, 200, 3)), rate=100.0)
+    estimate = dynid.identify(dynid.Model(robot), samples, method="ols")
+    np.testing.assert_array_equal(estimate.predict(samples), estimate.predict(samples.q, samples.dq, samples.ddq))
+
+
+def test_the_kinds_of_an_argument_are_listed_once():
+    with refused(dynid.ModelError, "wrong-type", "takes Mapping or str or Path or None, not Robot"):
+        dynid.read("log.csv", dynid.Robot.load("arm3r"))
+    with refused(dynid.ModelError, "wrong-type", "call Recording.from_frame(frame, robot=robot)"):
+        dynid.Recording.from_frame(None, dynid.Robot.load("arm3r"))
 
 
 def test_a_misspelt_name_is_answered_with_the_similar_one_and_a_strange_one_with_the_list(tmp_path, monkeypatch):

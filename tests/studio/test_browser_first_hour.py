@@ -257,6 +257,20 @@ def test_legend_keeps_clear_of_the_curves_when_the_width_changes(page: Any, two_
         page.wait_for_function(clear)
 
 
+def test_friction_terms_are_below_their_select_box(page: Any, two_results: Any) -> None:
+    open_step(page, "run")
+    page.select_option("#panel-run [data-where='model.friction'] select", "chosen")
+    terms = page.locator("#panel-run fieldset[data-where='model.friction']")
+    terms.wait_for()
+    boxes = [page.locator(f"#panel-run .field[data-where='{name}']").bounding_box()
+             for name in ("method", "gravity", "model.friction")]
+    low = boxes[-1]["y"] + boxes[-1]["height"]
+    assert 0.0 <= terms.bounding_box()["y"] - low < 40.0
+    assert all(box["y"] + box["height"] <= low for box in boxes)
+    page.select_option("#panel-run [data-where='model.friction'] select", "auto")
+    terms.wait_for(state="detached")
+
+
 def test_the_verdict_comes_first_after_a_run(page: Any, two_results: Any) -> None:
     """The bar above the steps says how good the model is, and leads to the verdict."""
     verdict = asked(page, f"/api/results/{two_results[-1]['id']}/curves.json")["verdict"]

@@ -130,6 +130,19 @@ def test_swapped_torques_and_swapped_positions_are_told_apart(simulate):
     assert causes(judged(positions))[0] == ("positions-swapped", *names[1:])
 
 
+@pytest.mark.parametrize(("name", "joint"), [("kuka-lwr4", 3), ("ur10", 2)])
+def test_a_joint_that_is_counted_in_the_opposite_direction_is_found(simulate, name, joint):
+    """Friction stays positive, because positions and torques are reversed together: only other joints show it."""
+    log = simulate(name)
+    sign = np.ones(log.samples.dof)
+    sign[joint] = -1.0
+    s = log.samples
+    found = judged(moved(log, q=s.q * sign, dq=s.dq * sign, ddq=s.ddq * sign, tau=s.tau * sign))
+    [cause] = [one for one in found.of_kind("suspicious") if one.code == "position-sign"]
+    assert cause.joints == (log.model.robot.joint_names[joint],) and cause.evidence["torque"] == 1.0
+    assert "position-sign" not in {one.code for one in judged(log).findings}
+
+
 def test_torques_in_percent_of_the_rated_ones_are_not_exchanged(simulate):
     """Wrong scales contradict each other as exchanged torques do, but each joint's own equations explain its torque."""
     log = simulate("franka-panda", noise=0.01)
@@ -349,6 +362,15 @@ def test_torques_too_large_for_any_machine_of_that_size(simulate):
     wrong = replace(log.with_torque(1e3 * log.samples.tau), model=Model(bare, log.model.terms))
     assert ("torque-unit",) in causes(judged(wrong))
     assert "torque-unit" not in {code for code, *_ in causes(judged(replace(log, model=wrong.model)))}
+
+
+def test_a_robot_file_without_masses_says_nothing_about_the_unit_of_torques(simulate):
+    """Its links have inertias, which give torques a thousandth of those of the machine."""
+    log = simulate("arm3r")
+    light = log.model.robot.inertias.copy()
+    light[:, 6:] = 0.0
+    robot = log.model.robot.with_inertias(light)
+    assert "torque-unit" not in {one.code for one in judged(replace(log, model=Model(robot, log.model.terms))).findings}
 
 
 def test_reach_of_an_arm():

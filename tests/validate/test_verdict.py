@@ -109,6 +109,7 @@ def test_all_torques_in_another_unit(simulate):
     log = simulate("kuka-lwr4")
     found = judged(log.with_torque(100.0 * log.samples.tau))
     assert finding(found, "torque-unit").evidence["nominal"] == pytest.approx([100.0] * 3, rel=0.02)
+    assert "kN m" in finding(judged(log.with_torque(1e-3 * log.samples.tau)), "torque-unit").text
 
 
 def test_missing_coulomb_friction_on_joint_2(simulate):

@@ -59,7 +59,9 @@ def identifiability(problem: ChainProblem, fit: Refinement) -> Identifiability:
         if not chosen or names in named:
             continue
         named.add(names)
-        notes.append(_combination(problem, [int(k) for k in chosen], bool(null.any()) and vector is vectors[0]))
+        growth = vector[chosen] * fit.scale[chosen] * np.sign(fit.x[chosen])
+        notes.append(_combination(problem, [int(k) for k in chosen], bool(null.any()) and vector is vectors[0],
+                                  is_opposite=bool(growth.min() < 0.0 < growth.max())))
     alone = [k for k in np.flatnonzero(~identified & ~fit.at_bound)
              if not any(problem.label(int(k)) in names for names in named)]
     if alone:
@@ -73,23 +75,36 @@ def identifiability(problem: ChainProblem, fit: Refinement) -> Identifiability:
     return Identifiability(identified, tuple(notes))
 
 
-def _combination(problem: ChainProblem, chosen: list[int], exact: bool, together: bool = True) -> Note:
+def _combination(problem: ChainProblem, chosen: list[int], exact: bool, together: bool = True,
+                 is_opposite: bool = False) -> Note:
+    """Return a note on unknowns that the data do not determine.
+
+    Args:
+        problem, chosen: the problem, and the numbers of the unknowns.
+        exact: whether they change nothing at all together.
+        together: whether they belong to one combination.
+        is_opposite: whether one has to decrease as another increases.
+    """
     labels = [problem.label(k) for k in chosen]
     names = {problem.unknowns[k].name for k in chosen}
     text = f"{', '.join(labels[:-1])} and {labels[-1]}" if len(labels) > 1 else labels[0]
     if len(labels) == 1 or not together:
         head = f"Not determined by these data: {text}."
     elif names & _DRIVE_PARAMETERS and names & _MECHANICAL_PARAMETERS and exact:
-        head = f"{text} scale together: only their ratios are determined."
+        head = (f"{text} replace each other: more of one and less of the other give the same motion." if is_opposite
+                else f"{text} scale together: only their ratios are determined.")
     else:
         head = f"{text} cannot be distinguished with these data."
-    return Note("not-distinguished", f"{head} {experiment(names)}")
+    return Note("not-distinguished", f"{head} {experiment(names, is_opposite)}")
 
 
-def experiment(names: set[str]) -> str:
-    """Return a sentence on the experiment that separates the given parameters."""
+def experiment(names: set[str], is_opposite: bool = False) -> str:
+    """Return a sentence on the experiment that separates the given parameters. is_opposite: as in `_combination`."""
     if names & _DRIVE_PARAMETERS and names & _MECHANICAL_PARAMETERS:
-        given = next((f", a known {name} (--gain {name}=VALUE)" for name in ("kp", "kd") if name in names), "")
+        given = next((f"known {name} (--gain {name}=VALUE)" for name in ("kp", "kd") if name in names), "")
+        if is_opposite and given:
+            return f"A {given} or a second gain setting separates them (`dynid excite --actuator`)."
+        given = given and f", a {given}"
         return f"A known mass{given} or a second gain setting separates them (`dynid excite --actuator`)."
     if "delay" in names:
         return "Faster motion separates them: a chirp up to the bandwidth of the joint, or steps."

@@ -12,8 +12,8 @@ from dynid.cli.output import Json, print_json, show_progress
 
 def command(
     source: Annotated[str, typer.Argument(metavar="RESULT|ROBOT", show_default=False,
-                                          help="Result folder of `dynid identify -o`, or a URDF, a robot TOML file "
-                                               "or the name of a built-in robot.")],
+                                          help="Result folder of `dynid identify -o`, or a URDF, an MJCF, a robot "
+                                               "TOML file or the name of a built-in robot.")],
     shapes: Annotated[bool | None, typer.Option("--shapes/--no-shapes", show_default=False,
                                                 help="Check that centres of mass are inside the collision "
                                                      "shapes of their links. Default: yes for a robot file, "

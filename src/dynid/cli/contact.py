@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.options import OtherMapping, ResultFolder, Start, Stop, Trust, numbers
+from dynid.cli.options import LogAssignments, OtherMapping, ResultFolder, Start, Stop, Trust, numbers
 from dynid.cli.output import Json, console, print_json, print_outputs, saved, show_progress, table
 from dynid.errors import DynidError, known_name
 
@@ -37,6 +37,7 @@ def command(
                                                              "and moments (N m).")] = "100,20",
     alarms: Annotated[float, typer.Option(metavar="RATE", help="Accepted number of false alarms per hour.")] = 1.0,
     mapping: OtherMapping = None,
+    assignments: LogAssignments = None,
     start: Start = None,
     stop: Stop = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
@@ -48,7 +49,7 @@ def command(
     """Detect external forces: time, link and size of each contact, and whether it is a payload."""
     from dynid.contacts.observer import OBSERVER_METHODS
     from dynid.files import free_paths
-    from dynid.runs.arguments import log_table
+    from dynid.runs.arguments import log_changes, log_table
     from dynid.runs.contact_result import ContactOptions, contact_files, contacts_of_result, save_contacts
 
     both = numbers(prior, "--prior") or []
@@ -60,8 +61,9 @@ def command(
                              trust)
     if output is not None:
         free_paths(output, contact_files(len(logs)), force)
+    given = {"log": log_table(mapping, start, stop), "log_changes": log_changes(assignments or [])}
     with show_progress("contact") as progress:
-        found = contacts_of_result(result, logs, options, {"log": log_table(mapping, start, stop)}, progress)
+        found = contacts_of_result(result, logs, options, given, progress)
         written = saved(save_contacts, found, output, force, progress)
     if json:
         print_json({**found.to_dict(), "outputs": written})
@@ -72,9 +74,9 @@ def command(
 def _print(found: FoundContacts, written: dict[str, str]) -> None:
     """Print the contacts of each log with their kinds, and the findings."""
     to, free = console(), found.outside.free
-    to.print(f"Calibrated on {free.seconds:.3g} s of free motion. Detection threshold: {free.alarms:g} false alarms "
-             f"per hour expected (statistic above {free.level:.0f}). Detection delay: "
-             f"{1000.0 * found.logs[0].delay:.0f} ms.")
+    to.print(f"Calibrated on {free.seconds:.3g} s of free motion. Detection threshold: {free.alarms:g} false "
+             f"alarm{'s' * (free.alarms != 1.0)} per hour expected (statistic above {free.level:.0f}). Detection "
+             f"delay: {1000.0 * found.logs[0].delay:.0f} ms.")
     for log in found.logs:
         to.print(_table(log) if log.contacts else f"{log.source}: no contact detected.", markup=False)
         for finding in (*log.findings, *(one.finding for one in log.contacts[:MAX_CONTACTS_PRINTED])):

@@ -28,8 +28,9 @@ def command(
     output: Annotated[Path, typer.Option("-o", "--output", show_default=False,
                                          help="File to write; with --draws a folder.")],
     target: Annotated[SimulatorTarget | None, typer.Option("--for", show_default=False,
-                                                           help="Simulator or format. Optional with --draws, which "
-                                                                "then writes tables only.")] = None,
+                                                           help="Simulator or format; mjcf for MuJoCo, sdf for "
+                                                                "Gazebo. Optional with --draws, which then writes "
+                                                                "tables only.")] = None,
     draws: Annotated[int, typer.Option("--draws", metavar="N", show_default=False,
                                        help="Draw N physically consistent models from the posterior.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,

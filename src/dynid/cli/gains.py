@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Cutoff, RobotName, deviating, numbers, words
+from dynid.cli.options import Cutoff, LogAssignments, RobotName, deviating, numbers, words
 from dynid.cli.output import Json, console, print_json, show_progress, table
 from dynid.quantities import percent_text
 
@@ -19,6 +19,7 @@ def command(
     mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table: current, and target_torque and "
                                                       "target_current if they are logged.",
                                                  show_default=False)] = None,
+    assignments: LogAssignments = None,
     loaded: Annotated[list[str] | None, typer.Option("--loaded", metavar="LOG", show_default=False,
                                                      help="A log with a known load; may be repeated.")] = None,
     mass: Annotated[str, typer.Option(metavar="KG[+-STD]", show_default=False,
@@ -36,12 +37,13 @@ def command(
 ) -> None:
     """Estimate drive gains with standard errors, from the controller's targets in a log or with a known load."""
     from dynid.errors import DynidError
-    from dynid.runs.arguments import log_table
+    from dynid.runs.arguments import log_changes, log_table
     from dynid.runs.drive_gains import find_gains
     from dynid.runs.models import make_robot
     from dynid.runs.settings import PayloadSettings, RunSettings
 
-    settings = RunSettings.from_values({"robot": robot, "logs": logs, "log": log_table(mapping),
+    log = log_table(mapping) | log_changes(assignments or [])
+    settings = RunSettings.from_values({"robot": robot, "logs": logs, "log": log,
                                         "model": {"friction": words(friction)},
                                         "prepare": {} if cutoff is None else {"cutoff": cutoff}}, "gains")
     where, about = numbers(centre, "--centre"), numbers(inertia, "--inertia")

@@ -15,8 +15,8 @@ NOT_USABLE = 3  # exit code of --strict if the model is not usable; 1 and 2 are 
 
 def command(
     source: Annotated[str, typer.Argument(metavar="RUN.toml|ROBOT", show_default=False,
-                                          help="A run file; or a URDF, a robot TOML file or the name of a built-in "
-                                               "robot, followed by logs.")],
+                                          help="A run file; or a URDF, an MJCF, a robot TOML file or the name of a "
+                                               "built-in robot, followed by logs.")],
     logs: Annotated[list[str] | None, typer.Argument(metavar="LOG...", show_default=False,
                                                      help="Logs, folders or patterns, if no run file is "
                                                           "given.")] = None,
@@ -85,7 +85,7 @@ def command(
         "model": {"friction": options.words(friction) or None, "rotor": rotor or None},
         "log": log_table(mapping, start, stop), "prepare": {"cutoff": cutoff, "equations": equations or None},
         "known": known_table(known or []), "prior": prior,
-        "gravity": gravity if gravity == "estimate" else options.numbers(gravity, "--gravity"),
+        "gravity": gravity if gravity == "estimate" else options.three_numbers(gravity, "--gravity"),
         "only": options.words(only) or None, "lock": lock_table(lock or []), "fixed_base": fixed_base,
         "simulation": options.simulation_table(no_simulation, horizon), "output": {"code": options.words(code) or None},
         "essential": {"rule": essential or None}},

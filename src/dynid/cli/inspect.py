@@ -7,9 +7,20 @@ from typing import Annotated, Literal
 
 import typer
 
-from dynid.cli.options import FixedBase, Friction, Lock, LogMapping, Only, RobotName, Rotor, load_robot, numbers, words
+from dynid.cli.options import (
+    FixedBase,
+    Friction,
+    Lock,
+    LogAssignments,
+    LogMapping,
+    Only,
+    RobotName,
+    Rotor,
+    load_robot,
+    three_numbers,
+    words,
+)
 from dynid.cli.output import Json, console, print_json, show_progress
-from dynid.errors import DynidError
 
 Terms = Literal["default", "own", "none"]
 Decomposition = Literal["qr", "svd"]
@@ -36,22 +47,22 @@ def command(
                                                    help="Show the signals of a log, and remarks on how the log was "
                                                         "read; may be repeated.")] = None,
     mapping: LogMapping = None,
+    assignments: LogAssignments = None,
     json: Json = False,
 ) -> None:
     """Show a robot's tree, limits and base parameters, problems with its inertias, and the signals of its logs."""
     from dynid.cli.robot_tables import print_inspection, print_log_signals
+    from dynid.runs.arguments import log_changes
     from dynid.runs.consistency_check import inspect_logs, inspect_robot
 
     machine = load_robot(robot, only, lock, fixed_base)
-    down = numbers(gravity, "--gravity")
+    down = three_numbers(gravity, "--gravity")
     if down is not None:
-        if len(down) != 3:
-            raise DynidError(f"--gravity takes three numbers such as 0,0,-9.81, got '{gravity}'")
         machine = machine.with_gravity(down)
     with show_progress("inspect"):
         facts = inspect_robot(machine, words(friction), rotor, own_terms=terms,
                               mass_first=order == "mass-first", by=base)
-        facts["logs"] = inspect_logs(machine, log or [], mapping)
+        facts["logs"] = inspect_logs(machine, log or [], mapping, log_changes(assignments or []))
     if json:
         print_json(facts)
     else:

@@ -64,9 +64,9 @@ class _LazyGroup(TyperGroup):
 
 
 def _without_flag_types(parameters: list[Any]) -> list[Any]:
-    """Return the parameters of a command with no type next to its flags in the help, since flags take no value."""
+    """Return the parameters of a command with no type in the help for flags, which take no value, and for lists."""
     for one in parameters:
-        if getattr(one, "is_flag", False):
+        if getattr(one, "is_flag", False) or one.nargs == -1:
             one.display_type_rich = lambda ctx: None
     return parameters
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dynid.robot import Robot
 
 RobotName = Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                          help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
-                                               "robot.")]
+                                          help="A URDF, an MJCF, a robot TOML file (DH or MDH) or the name of a "
+                                               "built-in robot.")]
 Assignments = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False,
                                                        help="Any setting of a run file, such as prepare.cutoff=8 or "
                                                             "log.unit=deg; may be repeated.")]
@@ -30,6 +30,9 @@ LogMapping = Annotated[Path | None, typer.Option("--mapping", show_default=False
 OtherMapping = Annotated[Path | None, typer.Option("--mapping", show_default=False,
                                                    help="TOML file with a \\[log] table, if these logs have another "
                                                         "format than those of the identification.")]
+LogAssignments = Annotated[list[str] | None, typer.Option("--set", metavar="log.KEY=VALUE", show_default=False,
+                                                          help="A setting of the \\[log] table, such as "
+                                                               "log.unit=deg; may be repeated.")]
 Start = Annotated[float | None, typer.Option(metavar="SECONDS", show_default=False,
                                              help="Ignore samples before this time, counted from the first row of a "
                                                   "log.")]
@@ -92,6 +95,14 @@ def simulation_table(left_out: bool, horizon: float | None) -> dict[str, bool | 
 def words(text: str) -> tuple[str, ...]:
     """Return the words of a comma-separated text such as 'viscous, coulomb'; empty for no text."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def three_numbers(text: str, option: str) -> list[float] | None:
+    """Return the numbers of a vector 'X,Y,Z', or None for no text."""
+    found = numbers(text, option)
+    if found is not None and len(found) != 3:
+        raise DynidError(f"{option} takes three numbers X,Y,Z, such as 0,0,-9.81, got '{text}'", code="not-a-number")
+    return found
 
 
 def numbers(text: str, option: str) -> list[float] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynid.cli.options import OtherMapping, Start, Stop, Trust, deviating
+from dynid.cli.options import LogAssignments, OtherMapping, Start, Stop, Trust, deviating
 from dynid.cli.output import Json, console, print_json, print_outputs, saved, show_progress
 from dynid.errors import known_name
 
@@ -37,6 +37,7 @@ def command(
     inconsistent: Annotated[bool, typer.Option("--inconsistent", help="Do not require a physically "
                                                                       "consistent body.")] = False,
     mapping: OtherMapping = None,
+    assignments: LogAssignments = None,
     start: Start = None,
     stop: Stop = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
@@ -47,7 +48,7 @@ def command(
 ) -> None:
     """Estimate mass, centre of mass and inertia of the load on a robot, and the values to enter into its controller."""
     from dynid.files import free_paths
-    from dynid.runs.arguments import log_table
+    from dynid.runs.arguments import log_changes, log_table
     from dynid.runs.payload_result import FILES, METHODS, PayloadOptions, find_payload, save_payload
 
     chosen = known_name(method, METHODS, "payload method") if method else None
@@ -55,8 +56,9 @@ def command(
                              not inconsistent, tuple(unloaded or ()), trust)
     if output is not None:
         free_paths(output, FILES, force)
+    given = {"log": log_table(mapping, start, stop), "log_changes": log_changes(assignments or [])}
     with show_progress("payload") as progress:
-        found = find_payload(result, logs, options, {"log": log_table(mapping, start, stop)}, progress)
+        found = find_payload(result, logs, options, given, progress)
         written = saved(save_payload, found, output, force, progress)
     if json:
         print_json({**found.to_dict(), "outputs": written})

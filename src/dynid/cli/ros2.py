@@ -25,9 +25,9 @@ def command(
                                          help="record: record joint states; run: execute a motion and record it; "
                                               "payload: send a payload to a Universal Robots arm.")],
     source: Annotated[str, typer.Argument(metavar="ROBOT|PAYLOAD", show_default=False,
-                                          help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in robot, "
-                                               "whose joints have the names that ROS uses; for payload the folder of "
-                                               "`dynid payload -o`.")],
+                                          help="A URDF, an MJCF, a robot TOML file (DH or MDH) or the name of a "
+                                               "built-in robot, whose joints have the names that ROS uses; for payload "
+                                               "the folder of `dynid payload -o`.")],
     motion: Annotated[Path | None, typer.Option(metavar="MOTION", show_default=False,
                                                 help="Motion to execute, .csv or .npz of `dynid excite`.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,

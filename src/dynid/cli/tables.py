@@ -61,7 +61,7 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
     found_logs = found_logs_sentence(result.settings, used, [log.source for log in result.left_out])
     dropped = [*([f"Note: {found_logs}."] if found_logs else ()),
                *(f"Note: {log.sentence}." for log in result.logs if log.dropped),
-               *(f"Note: {note}." for note in dict.fromkeys(result.notes)
+               *_reading_notes(result), *(f"Note: {note}." for note in dict.fromkeys(result.notes)
                  if result.robot.has_free_base and note.startswith(EQUATION_NOTES_ON_SCREEN))]
     usable = verdict.grade != "not usable"  # otherwise the causes come first
     tail = [*dropped, *(_better_motion(result, written) if usable else ()), *_result_path_lines(written),
@@ -76,6 +76,18 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
     to.print_if_it_fits(parameter_table(result.estimate), below)
     for line in tail:
         to.print(line)
+
+
+def _reading_notes(result: Run) -> list[str]:
+    """Return the notes on columns and units of the logs that may be a mistake, each once with its first log."""
+    from dynid.recording.check import WRONG_SPEED_UNIT
+    from dynid.recording.layout import NOT_REQUESTED
+
+    texts = (NOT_REQUESTED, "not used, because robot", "differ from those of the robot", WRONG_SPEED_UNIT,
+             "repeat the previous time stamp")
+    first = {note: log.source for log in reversed(result.logs) for note in log.notes
+             if any(text in note for text in texts)}
+    return [f"Note: {source}: {note}." for note, source in first.items()]
 
 
 def _coupling_sentences(choice: FrictionChoice | None) -> list[str]:

@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from dynid.cli.options import Horizon, NoSimulation, OtherMapping, ResultFolder, Start, Stop, Trust, simulation_table
+from dynid.cli.options import (
+    Horizon,
+    LogAssignments,
+    NoSimulation,
+    OtherMapping,
+    ResultFolder,
+    Start,
+    Stop,
+    Trust,
+    simulation_table,
+)
 from dynid.cli.output import Json, print_json, show_progress
 
 
@@ -14,6 +24,7 @@ def command(
     result: ResultFolder,
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False, help="Logs to predict.")],
     mapping: OtherMapping = None,
+    assignments: LogAssignments = None,
     start: Start = None,
     stop: Stop = None,
     no_simulation: NoSimulation = False,
@@ -23,10 +34,11 @@ def command(
 ) -> None:
     """Predict the torques of other logs with an earlier result, simulate their motion, and report the errors."""
     from dynid.cli.tables import print_validation
-    from dynid.runs.arguments import log_table
+    from dynid.runs.arguments import log_changes, log_table
     from dynid.runs.validation import validate_result
 
-    given = {"log": log_table(mapping, start, stop), "simulation": simulation_table(no_simulation, horizon)}
+    given = {"log": log_table(mapping, start, stop), "log_changes": log_changes(assignments or []),
+             "simulation": simulation_table(no_simulation, horizon)}
     with show_progress("validate") as progress:
         found = validate_result(result, logs, given, progress, trust=trust)
     if json:

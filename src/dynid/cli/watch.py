@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dynid.cli.options import LogMapping, Trust, words
+from dynid.cli.options import LogAssignments, LogMapping, Trust, words
 from dynid.cli.output import Json, console, print_json, table
 from dynid.errors import DynidError
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def command(
     robot: Annotated[str, typer.Argument(metavar="ROBOT", show_default=False,
-                                         help="A URDF, a robot TOML file (DH or MDH) or the name of a built-in "
-                                              "robot; with --payload a result folder.")],
+                                         help="A URDF, an MJCF, a robot TOML file (DH or MDH) or the name of a "
+                                              "built-in robot; with --payload a result folder.")],
     source: Annotated[str, typer.Option("--from", metavar="SOURCE", show_default=False,
                                         help="A log to replay; - for standard input (CSV or JSON lines: t, q, tau, and "
                                              "reference for riv and civ); udp:PORT; or tail:FILE for a file that "
@@ -41,6 +41,7 @@ def command(
                                                    "built-in name, whose values are assumed to be accurate "
                                                    "to 30 %.")] = None,
     mapping: LogMapping = None,
+    assignments: LogAssignments = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: from the first seconds.",
                                                  show_default=False)] = None,
     rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz. Default: from the time stamps.",
@@ -63,7 +64,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Show a robot's parameters, their standard errors and torque errors, or its payload, while it moves."""
-    from dynid.runs.arguments import log_table
+    from dynid.runs.arguments import log_changes, log_table
     from dynid.runs.watching import WatchOptions, look_facts, watch, watch_settings
 
     if limits is not None and method != "mrls":
@@ -72,11 +73,12 @@ def command(
         if friction or rotor or method != "rls" or forgetting is not None:
             raise DynidError("with --payload the model is that of the result: --method, --forgetting, --friction and "
                              "--rotor do not apply; remove them", code="conflicting-options")
-        _payload(robot, payload, log_table(mapping), WatchOptions(
+        _payload(robot, payload, log_table(mapping) | log_changes(assignments or []), WatchOptions(
             source, cutoff=cutoff, rate=rate, speed=speed, every=every, patience=patience, record=record, prior=prior,
             equations=equations, trust=trust), json)
         return
-    settings = watch_settings(robot, {"friction": list(words(friction)), "rotor": rotor}, log_table(mapping), [])
+    settings = watch_settings(robot, {"friction": list(words(friction)), "rotor": rotor},
+                              log_table(mapping) | log_changes(assignments or []), [])
     options = WatchOptions(source, method, forgetting, cutoff, rate, speed, every, patience, record, prior,
                            equations, trust, limits)
     with _screen(_view, json) as show:

@@ -129,8 +129,9 @@ def _remarks(outside: ExternalWrench, log: Recording, rows: WrenchRows) -> tuple
         found.append(Finding("contact-everywhere", "suspicious", "warning", text, "touched all along",
                              logs=(log.source,), evidence={"share": share}))
     if free.seconds < _MIN_FREE_MOTION_SECONDS:
-        text = (f"Only {free.seconds:.0f} s of free motion are available, too short to calibrate {free.alarms:g} "
-                "false alarms per hour; log 5 minutes or more without contact.")
+        text = (f"Only {free.seconds:.0f} s of free motion are available, too short to calibrate a threshold "
+                f"with {free.alarms:g} false alarm{'s' * (free.alarms != 1.0)} per hour; log 5 minutes or more "
+                "without contact.")
         found.append(Finding("free-motion-short", "suspicious", "info", text, "little free motion",
                              evidence={"seconds": free.seconds}))
     normal = gaussian_level(outside.robot.dof, free.bandwidth, free.alarms / 3600.0)

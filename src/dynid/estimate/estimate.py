@@ -146,8 +146,15 @@ class Estimate:
         """Standard parameters (parameters,) that give the estimated torques: `theta`, or base values and zeros."""
         return self.base.expand(self.values) if self.theta is None else self.theta
 
-    def predict(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
-        """Return the predicted torques (samples, dof) along a motion q, dq, ddq (samples, dof)."""
+    def predict(self, q: ArrayLike | Samples, dq: ArrayLike | None = None, ddq: ArrayLike | None = None) -> Array:
+        """Return the predicted torques (samples, dof) along a motion: its positions, velocities and accelerations, each
+        (samples, dof), or samples, which have all three."""
+        if isinstance(q, Samples):
+            return self.predict(q.q, q.dq, q.ddq)
+        if dq is None or ddq is None:
+            raise ModelError("an estimate predicts torques from positions, velocities and accelerations",
+                             "call estimate.predict(q, dq, ddq), or estimate.predict(dynid.prepare(recording))",
+                             "wrong-type")
         return complete(self.model).inverse_dynamics(self.full, q, dq, ddq)
 
     def residuals(self, samples: Samples | Sequence[Samples]) -> tuple[Residuals, ...]:

@@ -15,6 +15,13 @@ from dynid.recording.mapping import SECONDS
 from dynid.recording.preparation.selection import encoder_count, equal_ranges
 from dynid.robot import Robot
 
+_MIN_CLOCK_RATE = 10.0  # Hz: mean rate below which a log of rows with other time stamps is not the recorded one
+_MIN_TRAVEL = 0.05  # rad or m: range of a joint whose travel is larger than the noise of its positions
+_ROWS_FOR_SPEED = 20_000  # rows in the middle of a log that are compared, which limits memory
+_SAME_UNIT = 0.05  # relative difference of a factor between two units
+_SPEED_UNITS = {"deg": 180.0 / np.pi, "rad": np.pi / 180.0, "rpm": 30.0 / np.pi}  # size of 1 rad/s, of 1 deg/s in rad/s
+_SPEED_NAMES = {"deg": "deg/s", "rad": "rad/s", "rpm": "rpm"}
+WRONG_SPEED_UNIT = "velocities are"  # start of the note on velocities in another unit
 _MIN_USUAL_RATE = 2.0  # Hz: logs at 1 kHz with time stamps in ms look like 1 Hz
 JUMP_TIMES = 10.0  # ratio of a jump to neighbouring and to usual steps; motions are smooth over three rows
 JUMP_QUANTILE = 0.99  # quantile of the steps of a moving joint: nearly all of them
@@ -66,6 +73,36 @@ def check_rate(t: Array, said: bool, source: str) -> None:
                              f"probably in {unit}; add --set log.time_unit={unit}, or --set log.time_unit=s if it is "
                              "in seconds", where="log.time_unit", code="time-unit")
     check_quantity(RATE, rate, f"{source}: the median rate of the log", RecordingError)
+
+
+def check_clock(t: Array, repeated: int, source: str) -> None:
+    """Refuse a log of which few rows are left, because most have the time stamp of the row before.
+
+    t: time stamps (samples,) s that are left; repeated: number of ignored rows with other values.
+    """
+    if repeated > len(t) and (len(t) < FEW or (len(t) - 1) / float(t[-1] - t[0]) < _MIN_CLOCK_RATE):
+        raise RecordingError(f"{source}: {repeated} of {repeated + len(t)} rows have the time stamp of the previous "
+                             "row, but other values: the time column has too few digits, or is not the time of the "
+                             "rows; name another column with --set log.time=NAME, or give the rate in Hz with --set "
+                             "log.rate=N", where="log.time", code="coarse-clock")
+
+
+def velocity_notes(t: Array, q: Array, dq: Array | None) -> list[str]:
+    """Return a note if velocities dq (samples, joints) are in another unit than positions q: one factor of all joints
+    that move. t: (samples,), s."""
+    if dq is None or len(t) < FEW:
+        return []
+    middle = slice(max(len(t) - _ROWS_FOR_SPEED, 0) // 2, (len(t) + _ROWS_FOR_SPEED) // 2)
+    t, q, dq = t[middle], q[middle], dq[middle]
+    travel = np.abs(dq).T @ np.gradient(t)
+    moved = np.sum(np.abs(np.diff(q, axis=0)), axis=0)
+    known = (np.ptp(q, axis=0) > _MIN_TRAVEL) & (travel > 0.0)
+    factors = travel[known] / moved[known]
+    for unit, factor in _SPEED_UNITS.items():
+        if len(factors) and np.all(np.abs(factors / factor - 1.0) < _SAME_UNIT):
+            return [f"{WRONG_SPEED_UNIT} {float(median(factors)):.3g} times the derivatives of the positions and are "
+                    f"not used: they are probably in {_SPEED_NAMES[unit]}; add --set log.velocity_unit={unit}"]
+    return []
 
 
 def timing_notes(t: Array, q: Array) -> list[str]:
@@ -144,6 +181,10 @@ def unit_notes(extremes: Extremes, robot: Robot, said: bool, source: str) -> lis
             + (f"its limit of {limit[worst]:.4g} rad" if bounded else "a full turn"))
     if np.all(np.deg2rad(reach[turning]) <= 1.2 * limit[turning]):
         text += '; positions are probably in degrees: add --set log.unit=deg, or unit = "deg" under [log]'
+        if np.any(turning & ~far):
+            some = ", ".join('"m"' if not turns else '"deg"' if wrong else '"rad"'
+                             for turns, wrong in zip(turning, far, strict=True))
+            text += f"; if other joints are in radians, add --set 'log.unit=[{some}]'"
     else:
         text += (", more than degrees would give; positions are probably those of the motors: add --set log.side=motor "
                  "--set 'log.ratio=[MOTOR TURNS PER JOINT TURN, ...]'")

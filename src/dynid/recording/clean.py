@@ -32,6 +32,7 @@ ABSURD = {"position": 1e6, "velocity": 1e6, "torque": 1e9, "reference": 1e6, "re
 ABSURD_TIME = 1e11
 _MAY_BE_ABSENT = tuple(signal for signal in ABSURD if signal not in ("position", "torque"))
 MAX_BAD_ROWS_SHOWN = 3  # bad rows shown in a note
+MIN_ROWS_WITHOUT_NUMBERS = 10  # rows without a number that show that a column has none
 LISTED = 100  # bad rows listed in a recording
 _STAMP_ROUNDING = 1e-9  # s: tolerance of time stamps at the ends of a window
 
@@ -112,9 +113,9 @@ def _clean(current: LogLayout, blocks: Sequence[FileRows], clock: _Clock) -> Cle
     dropped = _dropped(current, blocks, faults, int(np.sum(inside)), notes)
     kept = np.flatnonzero(good & inside)
     signals = {signal: array[kept] for signal, array in signals.items()}
-    fresh = _increasing(current, blocks, t[kept], kept, signals, clock, notes)
+    fresh, repeated = _increasing(current, blocks, t[kept], kept, signals, clock, notes)
     return Cleaned(t[kept][fresh], {signal: array[fresh] for signal, array in signals.items()}, tuple(notes),
-                   dropped=len(faults), dropped_rows=dropped, until=clock.until)
+                   dropped=len(faults), dropped_rows=dropped, until=clock.until, repeated=repeated)
 
 
 def _logged(current: LogLayout, raw: dict[str, Array], clock: _Clock, notes: list[str]) -> dict[str, Array]:
@@ -145,6 +146,11 @@ def _dropped(current: LogLayout, blocks: Sequence[FileRows], faults: Dictionary[
     where = sorted(faults)
     if not where:
         return ()
+    column = _without_numbers(current, faults, count) if current.mapping.bad_rows == "error" else None
+    if column is not None:
+        raise RecordingError(f"{current.sources[column.source].path}: column '{_label(current, column)}' contains no "
+                             f"number in any row{_unmeasured_option(current, column)}", where=current.setting(
+                                 *faults[where[0]]), code="bad-row")
     if current.mapping.bad_rows == "error":
         raise RecordingError(f"{_sentence(current, blocks, where[0], faults[where[0]])}; correct it, or add --set "
                              "log.bad_rows=drop to ignore such rows", where=current.setting(*faults[where[0]]),
@@ -154,6 +160,24 @@ def _dropped(current: LogLayout, blocks: Sequence[FileRows], faults: Dictionary[
     notes.append(f"{len(where)} of {count} rows ignored: {shown}{more}")
     places = (_place(current, blocks, row, faults[row]) for row in where[:LISTED])
     return tuple(DroppedRow(str(file), number, why) for file, number, why in places)
+
+
+def _without_numbers(current: LogLayout, faults: Dictionary[int, tuple[int, Fault]], count: int) -> Column | None:
+    """Return the column that makes every row unusable, if there are many rows and it is one column; otherwise None."""
+    columns = {Column(source, name or "", part) for source, (name, part, _) in faults.values()}
+    [only] = columns if len(columns) == 1 else [None]
+    is_logged = only is not None and any(only in own for own in current.columns.values())
+    return only if is_logged and len(faults) == count >= MIN_ROWS_WITHOUT_NUMBERS else None
+
+
+def _unmeasured_option(current: LogLayout, column: Column) -> str:
+    """Return the end of a sentence with the option for a torque that was not measured; empty for other columns."""
+    joints, place = current.conversion.joints, current.columns["torque"].index(column) \
+        if column in current.columns["torque"] else None
+    if place is None or not joints or place not in current.conversion.order:
+        return ""
+    return ("; if this torque was not measured, add --set "
+            f"'log.unmeasured=[\"{joints[current.conversion.order.index(place)]}\"]'")
 
 
 def _add_strays(signals: Dictionary[str, Array], faults: dict[int, tuple[int, Fault]], clock: _Clock) -> None:
@@ -308,10 +332,11 @@ def _begin(current: LogLayout, times: Sequence[Values], good: Bools, clock: _Clo
 
 
 def _increasing(current: LogLayout, blocks: Sequence[FileRows], t: Array, kept: Ints, signals: dict[str, Array],
-                clock: _Clock, notes: list[str]) -> Bools:
-    """Return a mask of the rows whose time stamp is later than the previous one. Raises an error if time decreases."""
+                clock: _Clock, notes: list[str]) -> tuple[Bools, int]:
+    """Return a mask of the rows whose time stamp is later than the previous one, and the number of rows with the
+    previous time stamp but other values. Raises an error if time decreases."""
     if not len(t):
-        return np.zeros(0, dtype=bool)
+        return np.zeros(0, dtype=bool), 0
     steps = np.diff(t, prepend=clock.last)
     column = current.columns["time"][0] if "time" in current.columns else None
     index = column.source if column else 0
@@ -329,7 +354,7 @@ def _increasing(current: LogLayout, blocks: Sequence[FileRows], t: Array, kept: 
                              "it there and give each run as a log of its own, or choose one with --set log.episode=N "
                              "--set log.episode_column=NAME where a column numbers them", where="log.time",
                              code="time-backwards")
-    fresh = steps > 0
+    fresh, other = steps > 0, 0
     again = np.flatnonzero(~fresh)
     if len(again):
         same = np.ones(len(again), dtype=bool)
@@ -345,4 +370,4 @@ def _increasing(current: LogLayout, blocks: Sequence[FileRows], t: Array, kept: 
                      + (f"{other} of them have other values{coarse}" if other else "all are copies of it"))
     clock.last = float(t[-1])
     clock.last_row = {signal: array[-1:] for signal, array in signals.items()}
-    return fresh
+    return fresh, other

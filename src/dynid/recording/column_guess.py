@@ -31,7 +31,8 @@ _REFERENCE = set("target targets ref reference cmd command commanded des desired
 _PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())
 _UNIT_WORDS = {"deg": "deg", "degree": "deg", "degrees": "deg", "°": "deg", "mm": "mm", "ms": "ms", "us": "us",
                "ns": "ns", "nmm": "N mm"}
-_GREEK = str.maketrans({"θ": "theta", "ω": "omega", "τ": "tau"})
+_COPY = re.compile(r"#\d+$")  # end of a name that several columns have
+_GREEK = str.maketrans({"θ": "theta", "ω": "omega", "τ": "tau", "°": " deg"})
 _DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # quantities computed from a signal, which are no signals
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
 # Array names in files of `write_npz`.
@@ -53,8 +54,8 @@ class _Reading:
 
 
 def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints: Sequence[str] | None,
-          count: int | None, notes: list[str], others: Sequence[str] = (), taken: Collection[str] = ()
-          ) -> tuple[dict[str, Match], dict[str, str]]:
+          count: int | None, notes: list[str], others: Sequence[str] = (), taken: Collection[str] = (),
+          has_gain: bool = False, places: Sequence[int] = ()) -> tuple[dict[str, Match], dict[str, str]]:
     """Find the wanted signals by name, and the optional ones if they are unambiguous; add the choice to `notes`.
 
     Args:
@@ -64,6 +65,8 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         notes: list to which notes are added.
         others: joints that the log may contain and that are not used.
         taken: columns that are already assigned.
+        has_gain: whether drive gains are given, so that currents serve as torques.
+        places: the joints (from 0) that have such a signal, if not all.
 
     Returns:
         The columns of each signal, and the units of position, velocity, torque and time that the column names state.
@@ -71,6 +74,8 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
     known = [name for name, shape in source.fields.items() if shape != () and name not in taken]
     every = (*(joints or ()), *others)
     found = _canonical(known, set(every)) or _grouped(source, known, every)
+    if has_gain and "torque" not in found and "current" in found:
+        wanted = ["current" if signal == "torque" else signal for signal in wanted]
     signals: dict[str, Match] = {}
     units: dict[str, str] = {}
     for signal in (*wanted, *optional):
@@ -81,7 +86,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         choices = plain if len(plain) == 1 else list(groups)
         if len(choices) == 1:
             group = groups[choices[0]]
-            signals[signal] = _ordered(source, group, signal, joints, count)
+            signals[signal] = _ordered(source, group, signal, joints, count, places)
             named_units = {reading.unit for reading, _ in group if reading.unit}
             if named_units:
                 units[signal] = named_units.pop()
@@ -97,9 +102,10 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         elif signal in wanted:
             if signal == "torque" and "current" in found:
                 currents = [name for group in found["current"].values() for _, name in group]
-                raise RecordingError(f"{source.path}: has currents but no torques. Name them and the torque per unit "
-                                     f"of current of each joint: {column_option('current', currents, count)}, and "
-                                     "--set 'log.drive_gain=[...]'", where="log.current")
+                raise RecordingError(f"{source.path}: has currents ({listed(currents)}) but no torques. Give the "
+                                     "joint torque per unit of the column (N m per mA for a column in mA) of each "
+                                     "joint in the robot's order with --set 'log.drive_gain=[...]'",
+                                     where="log.drive_gain")
             if signal == "torque" and "reference" in found:
                 raise RecordingError(f"{source.path}: has measured and commanded positions but no torques. Identify "
                                      "the drives from them with dynid actuators ROBOT LOG, or name the columns of the "
@@ -109,7 +115,8 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
             commanded = signal == "torque" and any(_REFERENCE & set(name_words(name)) for name in likely)
             raise RecordingError(f"{source.path}: cannot tell which columns are the {signal}. Columns: "
                                  f"{listed_columns(known)}. Map them with {column_option(signal, likely, count)}"
-                                 f"{' (these are commanded, not measured)' if commanded else ''}; or, where another "
+                                 f"{' (these are commanded, not measured)' if commanded else ''}"
+                                 f"{_by_column_number(known, count)}; or, where another "
                                  f"file has them, with --set 'log.{signal}={{file = \"...\", columns = [...]}}' (and "
                                  "time = \"...\", its time column, if it was recorded at another rate)",
                                  code="no-column", where=f"log.{signal}")
@@ -163,6 +170,14 @@ def _grouped(source: Source, known: Sequence[str], joints: Sequence[str]) -> _Gr
     return groups
 
 
+def _by_column_number(known: Sequence[str], count: int | None) -> str:
+    """Return a part of a sentence with options for columns without names; empty if they have names."""
+    if count is None or len(known) < 1 + 2 * count or not all(name.isdigit() for name in known):
+        return ""
+    return (f"; columns without names are given by their numbers, for example --set log.time=1 --set "
+            f"log.position=2-{count + 1} --set log.torque={count + 2}-{2 * count + 1}")
+
+
 def _unread(known: Sequence[str], found: _Groups, count: int | None) -> list[str]:
     """Return the columns to propose for a signal without a known name: a family of names that differ in a number, with
     one column per joint and no other meaning."""
@@ -176,6 +191,7 @@ def _unread(known: Sequence[str], found: _Groups, count: int | None) -> list[str
 
 
 def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
+    name = _COPY.sub("", name)
     for joint in sorted(joints, key=len, reverse=True):
         hit = re.search(rf"(?<![A-Za-z0-9]){re.escape(joint)}(?![A-Za-z0-9])", name)
         if hit:
@@ -213,17 +229,19 @@ def _classify(name: str) -> _Reading | None:
 
 
 def _ordered(source: Source, group: Sequence[tuple[_Reading, str]], signal: str, joints: Sequence[str] | None,
-             count: int | None) -> Match:
+             count: int | None, places: Sequence[int]) -> Match:
     owners = [reading.joint for reading, _ in group]
     if len(set(owners)) < len(owners):
-        names = [name for _, name in group]
-        raise RecordingError(f"{source.path}: which columns are the {signal}, {listed(names)}? Choose with "
+        several = [name for reading, name in group if owners.count(reading.joint) > 1]
+        first = {reading.joint: name for reading, name in reversed(group)}  # in the order of the columns again
+        names = [name for _, name in group if name in first.values()]
+        raise RecordingError(f"{source.path}: {listed(several)} could all be the {signal} of one joint. Choose with "
                              f"{column_option(signal, names, count)}", where=f"log.{signal}")
     if owners == [None] or (len(group) == 1 and count == 1):
         return Match((group[0][1],))
     numbered = {reading.joint: name for reading, name in group if isinstance(reading.joint, int)}
     if len(numbered) == len(group):
-        return by_number(source, numbered, signal, joints, count)
+        return by_number(source, numbered, signal, joints, count, places)
     return by_name(source, {str(reading.joint): name for reading, name in group}, signal, joints)
 
 
@@ -301,9 +319,10 @@ def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]]
     If a signal is not logged for all joints of the robot, its columns are searched for the joints that have it.
     """
     wanted, optional = signals
+    has_gain = mapping.drive_gain is not None
     others, count_before = robot.source_joints if robot is not None else (), len(notes)
     try:
-        return guess(main, wanted, optional, joints, count, notes, others, taken)
+        return guess(main, wanted, optional, joints, count, notes, others, taken, has_gain)
     except RecordingError:
         partial = [signal for signal in (*wanted, *optional) if fewer(joints, mapping, robot, signal) is not None]
         if not set(partial) & set(wanted):
@@ -315,11 +334,13 @@ def guessed(main: Source, mapping: Mapping, signals: tuple[list[str], list[str]]
         few = fewer(joints, mapping, robot, signal)
         assert few is not None
         own = [] if robot is None else list(robot.driven)
+        places = [i for i, name in enumerate(joints or ()) if name in few]
         for choice in [few, own] if signal in ("reference", "reference_velocity") else [few]:
             try:
                 one, own_units = guess(
                     main, [signal] if signal in wanted else [], [signal] if signal in optional else [], choice,
-                    None if robot is not None and robot.measured else len(choice), notes, others, taken)
+                    None if robot is not None and robot.measured else len(choice), notes, others, taken, has_gain,
+                    places)
             except RecordingError:
                 if signal in wanted:
                     raise

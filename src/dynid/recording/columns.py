@@ -136,7 +136,8 @@ def by_name(source: Source, found: Mapping[str, str], signal: str, joints: Seque
     if missing:
         raise RecordingError(f"{source.path}: no {signal} column found for {missing[0]}. Columns: "
                              f"{listed_columns([name for name, shape in source.fields.items() if shape != ()])}. "
-                             f"Map them with {column_option(signal, list(found.values()), len(joints))}",
+                             f"Map them with {column_option(signal, list(found.values()), len(joints))}"
+                             f"{_without_column(signal, missing[0])}",
                              code="no-column", where=f"log.{signal}")
     own = [named.get(joint, joint) for joint in joints]
     return Match(tuple(found[joint] for joint in own), tuple(joints),
@@ -184,9 +185,20 @@ def column_option(signal: str, likely: Sequence[str], count: int | None) -> str:
     return f"--set 'log.{signal}=[{', '.join(shown)}]', one column for each joint in the robot's order"
 
 
+def _without_column(signal: str, joint: str) -> str:
+    """Return the end of a sentence with the option for a joint that has no column of a signal."""
+    if signal == "position":
+        return f"; or, if the joint stood still, add --lock {joint}=POSITION"
+    return (f"; or, if its {signal} was not measured, add --set 'log.unmeasured=[\"{joint}\"]'"
+            if signal in ("torque", "current") else "")
+
+
 def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Sequence[str] | None,
-              count: int | None) -> Match:
-    """Return fields numbered from 0 or 1, one per joint. found: number -> field."""
+              count: int | None, places: Sequence[int] = ()) -> Match:
+    """Return fields numbered from 0 or 1, one per joint. found: number -> field. places: the joints (from 0) that have
+    such a field, if not the first ones."""
+    if places and {place + 1 for place in places} == set(found):
+        return Match(tuple(found[number] for number in sorted(found)))
     if count is None and joints is not None and len(found) == len(joints):  # locked or mimic joints are not logged
         return Match(tuple(found[number] for number in sorted(found)))
     first = 0 if 0 in found else 1
@@ -194,8 +206,7 @@ def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Seq
     missing = next((number for number in range(first, first + wanted) if number not in found), None)
     if missing is not None:
         whose = f", for joint '{joints[missing - first]}'," if joints and count is not None else ""
-        lock = f"; or, if the joint stood still, add --lock {joints[missing - first]}=POSITION" \
-            if whose and joints and signal == "position" else ""
+        lock = _without_column(signal, joints[missing - first]) if whose and joints else ""
         raise RecordingError(f"{source.path}: has no {signal} number {missing}{whose} only "
                              f"{listed(list(found.values()))}. Map them with "
                              f"{column_option(signal, list(found.values()), wanted)}{lock}", where=f"log.{signal}",

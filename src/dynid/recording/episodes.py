@@ -140,6 +140,7 @@ class Cleaned:
         dropped: number of unusable rows.
         dropped_rows: the first of these rows.
         until: end of the log that was read, including rows outside the window, s.
+        repeated: number of rows that are ignored because they have the previous time stamp, but other values.
         lacking: joints without data, by signal.
         torque_free: whether the log has no torques.
         labels: names of the columns of signals of a free base, by signal.
@@ -153,6 +154,7 @@ class Cleaned:
     dropped: int = 0
     dropped_rows: tuple[DroppedRow, ...] = ()
     until: float = 0.0
+    repeated: int = 0
     lacking: Dictionary[str, tuple[str, ...]] = field(default_factory=dict)
     torque_free: bool = False
     labels: Dictionary[str, tuple[str, ...]] = field(default_factory=dict)

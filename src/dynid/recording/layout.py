@@ -27,7 +27,7 @@ _LONGEST_NAME = 1000  # characters
 _OPTIONAL = ("velocity", "reference", "reference_velocity", "temperature", "motor_position", "sensed_torque",
              "target_torque", "external_torque", "motor_current", "supply_voltage", "duty")
 # Start of a note on columns of further joints.
-NOT_REQUESTED = "present in the log but not requested for any joint, and not used"
+NOT_REQUESTED = "the log also has columns of other joints, which are not used"
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +181,10 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     if mapping.torque_free:
         spread["torque"] = spread["position"]  # placeholder for missing columns, not used
     absent = _unmeasured(path, mapping, spread, names, robot)
-    if absent and len(spread["torque"]) == len(spread["position"]) - len(absent):
-        rest = iter(spread["torque"])  # placeholder for missing columns, not used
+    known = [column for i, column in enumerate(spread["torque"])
+             if i not in absent or len(spread["torque"]) < len(spread["position"])]
+    if absent and len(known) == len(spread["position"]) - len(absent):  # a placeholder for those without numbers
+        rest = iter(known)
         spread["torque"] = tuple(column if i in absent else next(rest) for i, column in enumerate(spread["position"]))
     check_counts(path, spread)
     extra = [joint for joint in matches["position"][1].extra
@@ -287,7 +289,7 @@ def _not_mapped(files: _Files, mapping: Mapping, mapped: set[str], joints: Seque
     missing = [signal for signal in wanted if signal not in main.defaults]
     if missing:
         raise RecordingError(f"{main.path}: the messages contain no {missing[0]}, only {listed(list(main.fields))}",
-                             where=f"log.{missing[0]}")
+                             f"record its {missing[0]}; dynid actuators needs no torques", where=f"log.{missing[0]}")
     sensor = ["wrench"] if optional and "wrench" not in mapped else []
     taken = [signal for signal in (*wanted, *optional, *sensor) if signal in main.defaults]
     said_so = [f"{signal} = {main.defaults[signal]}" for signal in taken]

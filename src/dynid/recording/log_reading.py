@@ -11,8 +11,16 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Spool
-from dynid.errors import RecordingError, require_type
-from dynid.recording.check import Extremes, check_rate, content_notes, timing_notes, unit_notes
+from dynid.errors import ModelError, RecordingError, require_type
+from dynid.recording.check import (
+    Extremes,
+    check_clock,
+    check_rate,
+    content_notes,
+    timing_notes,
+    unit_notes,
+    velocity_notes,
+)
 from dynid.recording.clean import LISTED, cleaned
 from dynid.recording.drive_gains import gain_covariance, gains_from_log
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD, Mapping, per_joint
@@ -29,6 +37,7 @@ MIN_TICKS_REACH = 360.0  # larger whole numbers are ticks, not degrees
 MIN_MOTION = 1e-3  # rad or m: a joint that moves less does not show whether it is commanded
 SAME_SHARE = 0.99  # share of rows equal to the measured position above which a signal is no command
 MAX_DUTY = 1.05  # rounding of registers may slightly exceed one
+ROBOT_ENDINGS = (".urdf", ".xml", ".mjcf", ".xacro")  # of files that are no mappings
 Paths = str | Path | Sequence[str | Path]
 
 
@@ -63,7 +72,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     collect: Callable[[], _Collected | Spool] = _Collected if at_once is None else Spool
     time, signals, notes = collect(), dict[str, _Collected | Spool](), list[str]()
     extremes: Extremes | None = None
-    dropped, listed, until = 0, list[DroppedRow](), 0.0
+    dropped, listed, until, repeated = 0, list[DroppedRow](), 0.0, 0
     measuring = None if robot is None or not (robot.measured or robot.driven) else Measuring(robot)
     walker = robot
     robot = robot.with_fixed_base() if robot is not None and robot.has_free_base else robot
@@ -74,7 +83,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
             part = replace(part, signals=measuring.own(part.signals, part.joints, part.lacking),
                            joints=measuring.robot.joint_names)
         time.append(part.t)
-        until = max(until, part.until)
+        until, repeated = max(until, part.until), repeated + part.repeated
         for name, array in part.signals.items():
             signals.setdefault(name, collect()).append(array)
         notes += part.notes
@@ -94,8 +103,10 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     t, arrays = time.array(), {name: spool.array() for name, spool in signals.items()}
     if window_text(rules):
         notes.append(f"only rows {window_text(rules)} are used, {len(t)} of them; the log ends at {until:.6g} s")
+    check_clock(t, repeated, str(paths[0]))
     check_rate(t, rules.time_unit is not None or rules.rate is not None, str(paths[0]))
     notes += timing_notes(t, arrays["position"])
+    notes += velocity_notes(t, arrays["position"], arrays.get("velocity"))
     notes += content_notes(extremes, part.joints, part.joints if part.torque_free else rules.unmeasured)
     if robot is not None:
         notes += unit_notes(extremes, robot, part.unit_said, str(paths[0]))
@@ -160,6 +171,9 @@ def resolve_mapping(mapping: Mapping | Dictionary[str, Any] | str | Path | None,
     require_type(mapping, (Mapping, Dictionary, str, Path, type(None)), "the mapping of a log",
                  "read('log.csv', robot=robot), or read('log.csv', mapping, robot)")
     if isinstance(mapping, str | Path):
+        if Path(mapping).suffix.lower() in ROBOT_ENDINGS:
+            raise ModelError(f"'{mapping}' is a robot, not the mapping of a log",
+                             f"call read('log.csv', robot=dynid.Robot.load('{mapping}'))", "wrong-type")
         mapping = Mapping.load(mapping)
     return (mapping if isinstance(mapping, Mapping) else Mapping.from_settings(mapping or {})).having(**overrides)
 

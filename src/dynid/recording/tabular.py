@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ from dynid.recording.unpacking import is_compressed_text, open_compressed_text
 _COMMENT_MARKS = ("#", "%")
 _LINES_AT_ONCE = 20_000  # lines parsed at once without pyarrow
 _MOST_CELLS = 1_000_000  # characters per row
+_BYTES_FOR_ENCODING = 4096  # first bytes of a file, with the names of its columns
 _ROWS_FOR_TYPES = 20  # rows that determine the type of each column
 _LONG_INTEGER = re.compile(r"\d{16,19}")
 _TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}:\d{2}")  # a time of day
@@ -38,7 +39,7 @@ class Text(Source):
         super().__init__(path)
         self._compressed = is_compressed_text(path)
         with self._bytes() as start:  # spreadsheets write "Unicode text" as UTF-16
-            self._encoding = "utf-16" if start.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE) else "utf-8-sig"
+            self._encoding = _encoding(start.read(_BYTES_FOR_ENCODING))
         with self._open() as file:
             lines = iter(lambda: file.readline(_MOST_CELLS), "")
             head = [line for _, line in zip(range(skip + 200), lines, strict=False)]
@@ -344,6 +345,17 @@ def _numbers(column: Any, kind: type[np.int64] | type[np.float64]) -> NDArray[An
     chunks = [chunk for chunk in getattr(column, "chunks", [column]) if len(chunk)]
     parts = [np.frombuffer(chunk.buffers()[1], kind)[chunk.offset:chunk.offset + len(chunk)] for chunk in chunks]
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, kind), *parts])
+
+
+def _encoding(start: bytes) -> str:
+    """Return the encoding of a text with these first bytes; Windows programs write a degree sign as one byte."""
+    if start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "utf-16"
+    try:
+        getincrementaldecoder("utf-8")().decode(start)  # the last character may be incomplete
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8-sig"
 
 
 def _holds_data(line: str) -> bool:

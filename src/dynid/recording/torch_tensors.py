@@ -30,7 +30,7 @@ _TORCH_TYPES = {"DoubleStorage": "<f8", "FloatStorage": "<f4", "HalfStorage": "<
 _REBUILD_TENSOR = ("torch._utils", "_rebuild_tensor_v2")
 _ORDERED_TABLE = ("collections", "OrderedDict")
 LEGACY_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # start of files written by PyTorch before version 1.6
-SAVE_REMEDY = "save the log with numpy.savez(FILE, time=..., dof_pos=..., des_dof_pos=...)"
+SAVE_REMEDY = "save the log as CSV, or with numpy.savez(FILE, time=..., position=..., torque=...)"
 
 
 @dataclass(frozen=True)

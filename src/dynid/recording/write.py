@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import ModelError, RecordingError
+from dynid.errors import ModelError, RecordingError, require_type
 from dynid.escape import csv_line
 from dynid.files import write_whole
 from dynid.recording.recording import COLUMN_STEMS, SIGNAL_ATTRIBUTES, Recording
@@ -111,6 +111,11 @@ def from_frame(frame: Any, mapping: Any = None, robot: Robot | None = None, *, s
         overrides: settings that replace those of the mapping, such as position=["a", "b"].
     """
     from dynid.recording.log_reading import read  # imported here, because log_reading imports this module
+    require_type(robot, (Robot, type(None)), "Recording.from_frame",
+                 "Recording.from_frame(frame, robot=dynid.Robot.load('robot.urdf'))")
+    if isinstance(mapping, Robot):
+        raise ModelError("the second argument of Recording.from_frame is the mapping of a log, not a robot",
+                         "call Recording.from_frame(frame, robot=robot)", code="wrong-type")
     if not hasattr(frame, "columns"):
         raise ModelError(f"Recording.from_frame takes a pandas DataFrame, not {type(frame).__name__}",
                          "call Recording.from_frame(pandas.DataFrame(table), robot=robot)", code="wrong-type")

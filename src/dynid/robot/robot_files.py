@@ -45,6 +45,7 @@ SI units throughout: kg, m, kg m^2, N m.
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -66,6 +67,7 @@ from dynid.robot.robot import Body, Robot, Symmetry, checked_sizes
 _TOP_KEYS = (
     "name", "source", "convention", "notation", "angles", "gravity", "base", "tool", "root", "floating_base",
     "symmetry", "payload", "joint", "terms", "values")
+MAX_RADIANS = 2.0 * math.pi  # larger angles of a DH table are in degrees
 _JOINT_KEYS = ("name", "link", "kind", "inertia", *LIMITS)
 PACKAGE_SCHEME = "package://"
 _DESCRIPTION_ENDING = "_description"  # of every module of robot_descriptions
@@ -186,10 +188,18 @@ def _from_toml(text: str, file: str, default_name: str, folder: Path | None = No
     limits: dict[str, list[float]] = {which: [] for which in LIMITS}
     for i, joint in enumerate(joints, 1):
         where = f"[[joint]] {i} of robot file '{file}'"
+        if "a" in joint and keys == KHALIL:
+            raise RobotError(f"{where} has the key 'a', but in Khalil's notation the distance along x is d and that "
+                             "along z is r", 'for Craig\'s names (alpha a theta d) add notation = "craig" at the top '
+                             "of the file", "unknown-setting")
         fields.known_keys(joint, (*keys, *_JOINT_KEYS), where)
         row = {key: joint[key] for key in (*keys, "kind") if key in joint}
         printed = {key: fields.parse_angle(row[key], unit, f"'{key}' in {where}")
                    for key in ("alpha", "theta") if key in row}
+        wide = next((key for key, angle in printed.items() if unit == 1.0 and abs(angle) > MAX_RADIANS), None)
+        if wide is not None:
+            raise RobotError(f"'{wide}' in {where} is {row[wide]} rad, more than a turn, so it is probably in degrees",
+                             'add angles = "degrees" at the top of the file', "angle-in-degrees")
         row.update({key: exact_angle(angle) for key, angle in printed.items()})
         rows.append(row)
         names.append(fields.parse_text(joint.get("name", f"joint{i}"), f"'name' in {where}"))

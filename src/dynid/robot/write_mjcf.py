@@ -284,7 +284,7 @@ def mjcf_with_joints(text: str, values: Mapping[str, Mapping[str, float]], *,
 def _check_one_file(text: str) -> None:
     if "<include" in text:
         raise RobotError("the MJCF includes other files, so that values cannot be written into it in place",
-                         "save it as one file in MuJoCo with mj_saveLastXML, and name that file")
+                         "save it as one file in MuJoCo with mj_saveLastXML, and give that file with --source FILE")
 
 
 def _find_element(elements: Mapping[str, XmlElement], name: str, kind: str) -> XmlElement:

@@ -83,11 +83,13 @@ def settings_for_other_logs(settings: RunSettings, given: Mapping[str, Any], sou
     """Return the settings of a result for other logs: with their own [log] table, without the result's time window.
 
     given: overriding settings, see `merged`. A table "log" replaces that of the result unless it is only a time window.
+    A table "log_changes" has settings on top of either.
     """
     given = dict(given)
     log = {key: value for key, value in (given.pop("log", None) or {}).items() if value is not None}
     window = {key: log.pop(key) for key in WINDOW if key in log}
     rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
+    rules = {**rules, **given.pop("log_changes", {})}
     return RunSettings.from_values(merged(settings.model_dump(), given) | {"log": {**rules, **window}}, source,
                                    trust=settings.trust)
 
@@ -112,6 +114,17 @@ def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:
         table = table[part]
     table[last] = value
     return out
+
+
+def log_changes(assignments: Sequence[str]) -> dict[str, Any]:
+    """Return settings of the [log] table from texts such as 'log.unit=deg'."""
+    found: dict[str, Any] = {}
+    for assignment in assignments:
+        found = assign(found, assignment)
+        if set(found) != {"log"} or not isinstance(found["log"], dict):
+            raise DynidError(f"--set takes settings of the log here, such as log.unit=deg, got '{assignment}'",
+                             code="unknown-setting")
+    return dict(found.get("log", {}))
 
 
 def log_table(path: Path | None, start: float | None = None, stop: float | None = None) -> dict[str, Any]:

@@ -86,9 +86,11 @@ def inspect_robot(robot: Robot, friction: Sequence[str] = (), rotor: bool = Fals
 Inspection = record("Inspection", inspect_robot, logs=list[LogFacts])
 
 
-def inspect_logs(robot: Robot, logs: Sequence[Path], mapping: Path | None = None) -> list[dict[str, Any]]:
-    """Return facts on each log of a robot; mapping: a TOML file with a [log] table."""
-    return [LogFacts.from_recording(read(path, mapping, robot), "inspected").to_dict() for path in logs]
+def inspect_logs(robot: Robot, logs: Sequence[Path], mapping: Path | None = None,
+                 changes: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Return facts on each log of a robot; mapping: a TOML file with a [log] table; changes: settings on top of it."""
+    return [LogFacts.from_recording(read(path, mapping, robot, **(changes or {})), "inspected").to_dict()
+            for path in logs]
 
 
 def _closures(robot: Robot) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from dynid.findings import Finding
 from dynid.recording.column_guess import GUESSED
+from dynid.recording.mapping import per_joint
 from dynid.validate.thresholds import UNIT_SPREAD
 
 if TYPE_CHECKING:
@@ -37,11 +39,18 @@ def _list(values: list[str]) -> str:
     return f"[{', '.join(values)}]"
 
 
-def _signs(setting: str) -> Callable[[Finding, Run], str]:
-    def options(finding: Finding, run: Run) -> str:
-        signs = ["-1" if name in finding.joints else "1" for name in run.reconstruction.names]
-        return _set(f"log.{setting}=-1" if set(signs) == {"-1"} else f"log.{setting}={_list(signs)}")
-    return options
+def _signs(setting: str, finding: Finding, run: Run) -> str:
+    """Return the option that reverses the sign of the finding's joints, on top of the signs of the settings."""
+    names = run.reconstruction.names
+    before = per_joint(run.settings.log.get(setting), names, len(names), setting, "", 1.0)
+    signs = [f"{-one if name in finding.joints else one:g}" for name, one in zip(names, before, strict=True)]
+    return _set(f"log.{setting}={signs[0] if len(set(signs)) == 1 else _list(signs)}")
+
+
+def _position_signs(finding: Finding, run: Run) -> str:
+    """Return the options that reverse positions; `sign` also reverses torques, which `torque_sign` turns back."""
+    options = _signs("sign", finding, run)
+    return options if any(_numbers(finding, "torque")) else f"{options} {_signs('torque_sign', finding, run)}"
 
 
 def _swapped(setting: str) -> Callable[[Finding, Run], str]:
@@ -118,7 +127,7 @@ def _consistent(finding: Finding, run: Run) -> str:
 
 
 REMEDIES: dict[str, Callable[[Finding, Run], str]] = {
-    "torque-sign": _signs("torque_sign"), "position-sign": _signs("sign"),
+    "torque-sign": partial(_signs, "torque_sign"), "position-sign": _position_signs,
     "positions-swapped": _swapped("position"), "torques-swapped": _swapped("torque"), "torque-unit": _unit,
     "drive-gain": _gain, "position-offset": _offset,
     "gravity-direction": _gravity, "degrees-for-radians": lambda finding, run: _set("log.unit=deg"),

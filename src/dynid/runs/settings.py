@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 
 from dynid.errors import DynidError, RecordingError, did_you_mean
 from dynid.files import is_path, toml_file
+from dynid.recording.mapping import Mapping as LogMapping
 from dynid.runs.logs import LogEntry, LogSettings, log_entry
 from dynid.runs.toml import dumps
 
@@ -34,9 +35,13 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
         return kind.model_validate(dict(values))
     except ValidationError as problem:
         first = problem.errors(include_url=False)[0]
-        name = ".".join(str(part) for part in first["loc"] if not isinstance(part, int)) or "the file"
+        # Parts with brackets are the types of a choice, as in gravity.tuple[float, float, float].
+        name = ".".join(str(part) for part in first["loc"] if not isinstance(part, int) and "[" not in part) \
+            or "the file"
         if first["type"] == "extra_forbidden":
             known = f"; {did_you_mean(name, kind.model_fields, 'the settings are')}" if len(first["loc"]) == 1 else ""
+            if known and "log" in kind.model_fields and name in LogMapping.model_fields:
+                known = f" outside of [log]; write --set log.{name}=VALUE, or {name} under [log]"
             raise DynidError(f"{source}: there is no setting '{name}'{known}", code="unknown-setting",
                              where=name) from None
         message = str(first["msg"]).removeprefix("Value error, ")

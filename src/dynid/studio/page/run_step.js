@@ -50,20 +50,20 @@ export class RunStep {
     const kinds = catalogue.friction.map((kind) => (typeof kind === "string" ? { name: kind, summary: "" } : kind));
     const mode = !model.friction.length || model.friction[0] === "auto" ? "auto" : model.friction[0] === "none" ? "none" : "chosen";
     const methods = catalogue.methods.map((one) => one.name);
-    const cutoff = el("input", { type: "number", min: 0, step: "any", value: prepare.cutoff ?? "", placeholder: "chosen from the data",
+    const cutoff = el("input", { type: "number", min: 0, step: "any", value: prepare.cutoff ?? "", placeholder: "from the data",
       change: () => this.edit((settings) => {
         if (cutoff.value === "") delete settings.prepare.cutoff;
         else settings.prepare.cutoff = Number(cutoff.value);
       }) });
     return [el("div", { class: "fields" },
-      field("Friction", select([["auto", "auto"], ["none", "none"], ["chosen", "select terms…"]], mode, (now) => this.edit((settings) => {
-        settings.model.friction = now === "chosen" ? ["viscous", "coulomb"] : [now];
-      })), { where: "model.friction", hint: mode === "auto" ? "chosen per joint from the logs" : null }),
       field("Method", select(methods, method, (now) => this.edit((settings) => { settings.method = now; })), { where: "method", hint: catalogue.methods.find((one) => one.name === method)?.summary }),
       field("Low-pass cut-off, Hz", cutoff, { where: "prepare.cutoff" }),
       field("Gravity", select([["own", "from the robot file"], ["estimate", "estimate its direction"]], gravity === "estimate" ? "estimate" : "own", (now) => this.edit((settings) => {
         settings.gravity = now === "estimate" ? "estimate" : null;
-      })), { where: "gravity" })),
+      })), { where: "gravity" }),
+      field("Friction", select([["auto", "auto"], ["none", "none"], ["chosen", "select terms…"]], mode, (now) => this.edit((settings) => {
+        settings.model.friction = now === "chosen" ? ["viscous", "coulomb"] : [now];
+      })), { where: "model.friction", hint: mode === "auto" ? "chosen per joint from the logs" : null })),
     mode === "chosen" ? el("fieldset", { class: "bar", "data-where": "model.friction" }, el("legend", { class: "quiet", text: "Friction terms" }), kinds.map((kind) => {
       const box = checkbox(kind.name, model.friction.includes(kind.name), (now) => this.edit((settings) => {
         settings.model.friction = kinds.map((one) => one.name).filter((name) => (name === kind.name ? now : model.friction.includes(name)));

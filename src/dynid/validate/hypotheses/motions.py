@@ -71,9 +71,12 @@ def swapped_positions(j: int, k: int, dof: int) -> Hypothesis:
         lambda log: replace(log, q=swap(log.q), dq=swap(log.dq), ddq=swap(log.ddq))))
 
 
-def position_sign(joints: tuple[int, ...], dof: int) -> Hypothesis:
-    """Return the hypothesis that the positions of these joints (from 0) have the opposite sign."""
-    return Hypothesis("position-sign", joints, _scaled(np.where(np.isin(range(dof), joints), -1.0, 1.0)))
+def position_sign(joints: tuple[int, ...], dof: int, torque: bool = False) -> Hypothesis:
+    """Return the hypothesis that the positions of these joints (from 0) have the opposite sign, with `torque` also
+    their torques, as if the axis of the robot file points in the opposite direction."""
+    sign = np.where(np.isin(range(dof), joints), -1.0, 1.0)
+    return Hypothesis("position-sign", joints, _scaled(sign, sign if torque else 1.0), sign if torque else None,
+                      details={"torque": float(torque)})
 
 
 def position_offset(j: int, offset: float, dof: int) -> Hypothesis:
@@ -147,6 +150,7 @@ def motion_hypotheses(dof: int, doubted: Sequence[int], mixed: Sequence[int]) ->
     yield from (backlash(j, gap) for j in mixed for gap in GAPS)
     for j in doubted:
         yield position_sign((j,), dof)
+        yield position_sign((j,), dof, torque=True)
         # The inertias of the last body absorb a position offset of its joint.
         yield from (position_offset(j, offset, dof) for offset in OFFSETS if j < dof - 1)
         for factor in GEARS:

@@ -10,6 +10,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Estimate, Problem
 from dynid.lapack import column_space
 from dynid.model import complete
+from dynid.model.parameters import MASS
 from dynid.order_statistics import distinct, median
 from dynid.regression.factor import triangular
 from dynid.robot import Robot
@@ -205,9 +206,11 @@ def _share(part: Array, whole: Array) -> float:
 
 
 def compare_with_nominal(problem: Problem) -> Sheet | None:
-    """Return rows of the longest log with nominal torques, at most _NOMINAL_ROWS; None without nominal bodies."""
+    """Return rows of the longest log with nominal torques, at most _NOMINAL_ROWS; None without nominal bodies, or if
+    the robot file gives no mass above zero."""
     model, (theta, body) = problem.model, nominal_bodies(problem)
-    if not problem.data or not body.any():
+    masses = [value for value, one in zip(theta, model.parameters, strict=True) if one.kind is MASS]
+    if not problem.data or not body.any() or (masses and not any(masses)):
         return None
     part = max(problem.data, key=len)
     rows = np.linspace(0, len(part) - 1, min(_NOMINAL_ROWS, len(part))).astype(int)

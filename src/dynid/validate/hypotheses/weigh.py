@@ -63,6 +63,7 @@ FITTED_ROWS = 300  # of all logs, that numbers of hypotheses are fitted to: they
 MOTIONS_REFINED = 4  # of the motion hypotheses, the most promising ones
 SCALE_CAUSES = ("drive-gain", "torque-sign")
 BACKLASH_CAUSE = "residual-follows-backlash"
+MIRRORED = ("position-sign",)  # causes of which another joint explains the same: the mirror image of an arm
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +158,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
                  and not (best.cause == BACKLASH_CAUSE and is_presliding(problem, logs, noise, best)))
     if is_likely and (id(best) in material or (best.cause in SCALE_CAUSES and least < min(before, terms))):
         rivals = tuple((one.hypothesis, weight) for one, weight in zip(compared[1:], weights[1:], strict=False)
-                       if weight > RIVAL_WEIGHT and one.hypothesis.cause != best.cause)
+                       if weight > RIVAL_WEIGHT and (one.hypothesis.cause != best.cause or best.cause in MIRRORED))
         return Balance(best, rivals, weighed, gravity)
     gap = _gap(problem, logs, noise, null, clues) if before < REMAINING_MISFIT * own else None
     return Balance(gap, (), weighed, gravity)

@@ -75,7 +75,10 @@ def positions_swapped(case: Case, found: Hypothesis, gravity: Gravity | None) ->
 
 
 def _position_sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    return _on_joints(case, found, "position sign", "the position of {} has the opposite sign")
+    of_axis = bool(found.details["torque"])
+    text = ("positions and torques of {} have the opposite sign: the log counts them in the direction opposite to the "
+            "axis of the robot file" if of_axis else "the position of {} has the opposite sign")
+    return _on_joints(case, found, "position sign", text, {"torque": float(of_axis)})
 
 
 def _position_offset(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:

@@ -50,6 +50,7 @@ from dynid.validate.words import inside, joints_listed
 SAME_MISFIT = 1e-4  # relative difference of two misfits that is a rounding error
 MILLI_TIMES = (500.0, 2000.0)  # ratio to nominal torques at which torques are probably in thousandths of a newton metre
 MILLI_UNIT = "they look like N mm (or mN m), not N m"
+KILO_UNIT = "they look like kN m, not N m"
 
 
 @dataclass(frozen=True)
@@ -289,7 +290,7 @@ def _unit(state: Explained) -> Explained:
     sizes = np.abs(off)
     is_same = float(np.ptp(np.log(sizes))) < 2.0 * UNIT_SPREAD
     text = (f"all torques are about {np.median(sizes):.3g} times those of the nominal model: "
-            f"{MILLI_UNIT if MILLI_TIMES[0] < np.median(sizes) < MILLI_TIMES[1] else 'check their unit'}"
+            f"{_likely_unit(float(np.median(sizes)))}"
             if is_same else f"torques are {_times(sizes.min())} to {_times(sizes.max())} times those of the nominal "
                           "model, with another factor for each joint: they are probably raw counts or currents; give "
                           "drive gains and gear ratios, or as a start the factors by the nominal model")
@@ -299,6 +300,12 @@ def _unit(state: Explained) -> Explained:
                       [gain.joint for gain in case.gains if gain.by_nominal is not None],
                       evidence={"nominal": each(nominal or off)})
     return _with(state, finding, None, done=True)
+
+
+def _likely_unit(times: float) -> str:
+    """Return a remark on the unit of torques that are so many times the nominal ones."""
+    return MILLI_UNIT if MILLI_TIMES[0] < times < MILLI_TIMES[1] else \
+        KILO_UNIT if MILLI_TIMES[0] < 1.0 / times < MILLI_TIMES[1] else "check their unit"
 
 
 def _times(factor: float) -> str:
@@ -336,7 +343,9 @@ def _weighed(state: Explained) -> Explained:
     finding = FINDINGS[best.cause](case, best, gravity)
     weight = found.weighed[0].weight if found.weighed and found.weighed[0].cause == best.cause else 1.0
     if found.rivals:
-        also = "; ".join(f"{NAMES[one.cause]} ({100 * share:.0f} %)" for one, share in found.rivals)
+        names = case.problem.regression.joints
+        also = "; ".join(f"{NAMES[one.cause]} ({joints_listed([names[j] for j in one.joints])}, {100 * share:.0f} %)"
+                         if one.joints else f"{NAMES[one.cause]} ({100 * share:.0f} %)" for one, share in found.rivals)
         text = f"One of: {inside(finding.text).rstrip('.')} ({100 * weight:.0f} %); {also}."
         finding = replace(finding, text=text)
     finding = replace(finding, evidence={**finding.evidence, "weight": weight})

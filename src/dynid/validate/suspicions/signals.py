@@ -32,7 +32,8 @@ from dynid.validate.words import joint_label, joints_listed
 _ENDLESS_RANGE = 4.0 * np.pi  # rad: assumed limit of a joint without limits
 _IN_A_ROW = 5  # consecutive samples at a limit that count as saturated
 _LOOKED_AT = 200_000  # rows of a log in which copies are searched, which limits memory
-_DEGREES_PER_RAD = 180.0 / np.pi
+# Factors between units of speed: of velocities in deg/s, in rad/s with positions in degrees, and in rpm.
+_SPEED_UNITS = (180.0 / np.pi, np.pi / 180.0, 30.0 / np.pi)
 MIN_CLOCK_ROWS = 10  # smallest number of rows over which positions and integrated velocities are compared
 
 
@@ -208,7 +209,7 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
         if not factors or np.ptp(factors) > CLOCK_OFF * abs(median(factors)):
             continue
         factor = float(median(factors))
-        unit = min(abs(factor * _DEGREES_PER_RAD - 1.0), abs(factor / _DEGREES_PER_RAD - 1.0)) < CLOCK_OFF
+        unit = min(abs(factor * times - 1.0) for times in _SPEED_UNITS) < CLOCK_OFF
         if abs(factor - 1.0) > CLOCK_OFF and factor > 0 and not unit:
             yield suspect("time-scale", "time stamps", log.source,
                           f"time stamps of {log.source} are probably wrong by a factor: positions "
