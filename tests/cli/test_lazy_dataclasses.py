@@ -5,11 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import inspect
-import os
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 from unittest import mock
@@ -49,8 +47,7 @@ def defined() -> dict[str, type[Any]]:
 
 @pytest.fixture
 def lazy() -> dict[str, type[Any]]:
-    with (mock.patch.object(dataclasses, "_create_fn", getattr(dataclasses, "_create_fn")),  # noqa: B009
-          mock.patch.object(dataclasses, "exec", exec, create=True)):
+    with mock.patch.object(dataclasses, "_create_fn", getattr(dataclasses, "_create_fn")):  # noqa: B009
         lazy_dataclasses.compile_methods_at_first_use()
         lazy_dataclasses.compile_methods_at_first_use()  # a second call changes nothing
         return defined()
@@ -100,26 +97,3 @@ def test_results_can_be_sent_to_other_processes() -> None:
 
     found = subprocess.run([sys.executable, "-c", made], check=True, capture_output=True).stdout
     assert pickle.loads(found) == Note("a-code", "a sentence")
-
-
-def test_byte_code_is_stored_for_later_processes_and_damaged_files_are_replaced(tmp_path: Path) -> None:
-    script = ("import sys; plain, texts = compile, []\n"
-              "from dynid.cli.lazy_dataclasses import compile_methods_at_first_use as lazily; lazily()\n"
-              "def counted(text, *others, **more):\n    texts.append(text)\n    return plain(text, *others, **more)\n"
-              "vars(sys.modules['dynid.cli.lazy_dataclasses'])['compile'] = counted\n"
-              "from dynid.findings import Note\n"
-              "print(Note('a-code', 'a sentence').code, bool(texts))")
-
-    def compiled(**variables: str) -> tuple[str, ...]:
-        environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "", **variables}
-        return tuple(subprocess.run([sys.executable, "-c", script], env=environment, check=True, text=True,
-                                    capture_output=True).stdout.split())
-
-    assert compiled(PYTHONDONTWRITEBYTECODE="1") == ("a-code", "True") and not list(tmp_path.rglob("methods.*"))
-    assert compiled() == ("a-code", "True")
-    [store] = tmp_path.rglob("methods.*")
-    assert compiled() == ("a-code", "False")
-    whole = store.read_bytes()
-    store.write_bytes(whole[:-7])
-    assert compiled() == ("a-code", "True")
-    assert compiled() == ("a-code", "False")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from dynid.cli import options
-from dynid.cli.output import Json, print_json, show_progress
+from dynid.cli.output import Json, console, print_json, print_outputs, show_progress, table
 from dynid.files import refuse_to_replace
+
+if TYPE_CHECKING:
+    from dynid.runs.virtual_log import VirtualLog
 
 LawName = Literal["computed-torque", "compensated-pd", "pd", "poles", "task-space", "impedance"]
 
@@ -60,7 +64,6 @@ def command(
     json: Json = False,
 ) -> None:
     """Simulate a robot that follows a motion under a controller, and write a log that `dynid identify` reads."""
-    from dynid.cli.tables import print_log
     from dynid.robot.free_base import refuse_free_base
     from dynid.runs.virtual_log import (
         VirtualLoopOptions,
@@ -95,4 +98,18 @@ def command(
     if json:
         print_json({**facts, "outputs": written})
     else:
-        print_log(found, facts, written)
+        _print_log(found, facts, written)
+
+
+def _print_log(found: VirtualLog, facts: Mapping[str, Any], written: Mapping[str, str]) -> None:
+    """Print the tracking errors and torques of a simulated robot; facts: from `log_facts`."""
+    to = console()
+    to.print(f"{found.robot.name}: {facts['rows']} rows at {facts['rate']:g} Hz under {found.controller}")
+    limit = found.robot.limit("effort")
+    head = ["joint", "tracking error, RMS", "torque, RMS", "torque, peak", "limit"]
+    to.print(table(head, [(name, f"{one['tracking_rms']:.3g}", f"{one['torque_rms']:.3g}", f"{one['torque_peak']:.3g}",
+                           "-" if limit[j] == float("inf") else f"{limit[j]:g}")
+                          for j, (name, one) in enumerate(facts["joints"].items())], numbers=head[1:]))
+    for note in found.notes:
+        to.print(f"Note: {note}.", markup=False)
+    print_outputs(written)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dynid.runs import Run
     from dynid.runs.demonstration import Demo
     from dynid.runs.validation import ValidatedResult
-    from dynid.runs.virtual_log import VirtualLog
     from dynid.study import StudyResult
     from dynid.validate import Reconstruction, SimulationCheck
 
@@ -392,18 +391,3 @@ def payload_table(body: PayloadEstimate, title: str | None = None) -> Table:
 def payload_errors(body: PayloadEstimate) -> str:
     """Return a sentence with the relative torque errors without and with a payload."""
     return f"Torque error: {body.unloaded_error:.3g} % without the payload, {body.relative_error:.3g} % with it."
-
-
-# -- a robot -----------------------------------------------------------------------------------------
-def print_log(found: VirtualLog, facts: Mapping[str, Any], written: Mapping[str, str]) -> None:
-    """Print the tracking errors and torques of a simulated robot; facts: from `log_facts`."""
-    to = console()
-    to.print(f"{found.robot.name}: {facts['rows']} rows at {facts['rate']:g} Hz under {found.controller}")
-    limit = found.robot.limit("effort")
-    head = ["joint", "tracking error, RMS", "torque, RMS", "torque, peak", "limit"]
-    to.print(table(head, [(name, f"{one['tracking_rms']:.3g}", f"{one['torque_rms']:.3g}", f"{one['torque_peak']:.3g}",
-                           "-" if limit[j] == float("inf") else f"{limit[j]:g}")
-                          for j, (name, one) in enumerate(facts["joints"].items())], numbers=head[1:]))
-    for note in found.notes:
-        to.print(f"Note: {note}.", markup=False)
-    print_outputs(written)
