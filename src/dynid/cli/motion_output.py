@@ -64,9 +64,8 @@ def show(data: MotionData, written: dict[str, str]) -> None:
         to.print(f"{data.unchecked}: watch the first run at low speed, one hand on the emergency stop.", markup=False)
     if found.interrupted:
         to.print("Interrupted: this is the best motion found so far.")
-    to.print(f"{data.robot.name}: {found.trajectory.duration:g} s, "
-             + (f"{found.criterion} {found.value:.4g}, " if found.starts and found.criterion != "condition" else "") +
-             f"condition number {found.condition:.4g}"
+    value = f"criterion '{found.criterion}' {found.value:.4g}, " if found.starts and found.criterion != "condition" else ""
+    to.print(f"{data.robot.name}: {found.trajectory.duration:g} s, {value}condition number {found.condition:.4g}"
              + (f", {found.starts} starts in {found.elapsed:.1f} s" if found.starts else ""))
     to.print()
     worst = data.worst[:12]

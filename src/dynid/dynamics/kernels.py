@@ -51,7 +51,7 @@ PLACE_NUMBERS = 12 + AXIS  # pose of a body and axis of its joint
 
 @njit(**PASSING_ON)
 def base_rows(gravity):
-    """Return the rows of the base: a body at rest, accelerated against gravity."""
+    """Return the state of the fixed base: identity rotation, no velocity, and an acceleration of minus gravity."""
     base = np.zeros(BODY * TILE)
     for k in (0, 4, 8):
         base[k * TILE:(k + 1) * TILE] = 1.0
