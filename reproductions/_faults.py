@@ -74,6 +74,13 @@ def signs(log: Recording, rng: Rng, count: int) -> Put | None:
     return Put(_scaled(log, _with(dof, joints, -1.0)), joints=joints)
 
 
+def opposite_axis(log: Recording, rng: Rng) -> Put:
+    """Count one joint in the direction opposite to the axis of the robot file: its positions and its torques."""
+    joints = _some(rng, log.dof, 1)
+    sign = _with(log.dof, joints, -1.0)
+    return Put(replace(_scaled(log, sign), q=log.q * sign, dq=None if log.dq is None else log.dq * sign), joints=joints)
+
+
 def scales(log: Recording, rng: Rng, count: int, sizes: tuple[float, ...] = (0.6, 0.75, 1.3, 1.6)) -> Put | None:
     if log.dof < count + 2:
         return None
@@ -397,4 +404,5 @@ FAULTS = (
     Fault("mounted upside down", ("gravity-direction",), lambda m, rng: mounted(m, True)),
     Fault("cut-off far too high", ("cutoff-too-high",), on_log(
         lambda log, rng: Put(noisy(log, rng).log, cutoff=0.2 * log.rate))),
+    Fault("axis of one joint reversed", ("position-sign",), on_log(opposite_axis), ("position-beyond-limits",)),
 )

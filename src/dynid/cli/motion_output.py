@@ -64,7 +64,8 @@ def show(data: MotionData, written: dict[str, str]) -> None:
         to.print(f"{data.unchecked}: watch the first run at low speed, one hand on the emergency stop.", markup=False)
     if found.interrupted:
         to.print("Interrupted: this is the best motion found so far.")
-    value = f"criterion '{found.criterion}' {found.value:.4g}, " if found.starts and found.criterion != "condition" else ""
+    is_searched = found.starts and found.criterion != "condition"
+    value = f"criterion '{found.criterion}' {found.value:.4g}, " if is_searched else ""
     to.print(f"{data.robot.name}: {found.trajectory.duration:g} s, {value}condition number {found.condition:.4g}"
              + (f", {found.starts} starts in {found.elapsed:.1f} s" if found.starts else ""))
     to.print()
