@@ -110,6 +110,8 @@ def solve_positive(a: Array, b: Array) -> Array:
     Raises:
         LinAlgError: a is not positive definite.
     """
+    if not len(a):
+        return np.zeros_like(b)
     factor, status = dpotrf(a)
     if status != 0:
         raise np.linalg.LinAlgError("a matrix of the computation is not positive definite")

@@ -83,7 +83,7 @@ def test_a_log_that_cannot_be_used_ends_in_one_sentence(dynid, tmp_path):
     np.savez(tmp_path / "joints.npz", time=t, dof_pos=np.column_stack([q, q]), des_dof_pos=goal[:, None])
     (tmp_path / "junk.pt").write_bytes(b"PK\x03\x04junk")
     for path, error, name in (
-            (table("clock.csv", "t,q,q_des", 0 * t, q, goal), "too-short", ""),
+            (table("clock.csv", "t,q,q_des", 0 * t, q, goal), "coarse-clock", ""),
             (table("gap.csv", "t,q,q_des", t, np.where(t == t[50], np.nan, q), goal), "bad-row", "row 52"),
             (table("back.csv", "t,q,q_des", np.where(t > 1.0, t - 0.5, t), q, goal), "time-backwards", ""),
             (table("alone.csv", "t,q", t, q), "no-command", "log.reference"),

@@ -6,15 +6,15 @@ import json
 
 import reproductions.verdict_thresholds as study
 from dynid.validate import thresholds
-from dynid.validate.hypotheses import nominal
+from dynid.validate.suspicions import causes
 from reproductions._faults import FAULTS
 
 
 def test_thresholds_are_set_where_they_are_used_and_set_back() -> None:
-    before = thresholds.WRONG_UNIT
-    with study.threshold("WRONG_UNIT", 3.0 * before):
-        assert nominal.WRONG_UNIT == thresholds.WRONG_UNIT == 3.0 * before
-    assert nominal.WRONG_UNIT == thresholds.WRONG_UNIT == before
+    before = thresholds.UNIT_SPREAD
+    with study.threshold("UNIT_SPREAD", 3.0 * before):
+        assert causes.UNIT_SPREAD == thresholds.UNIT_SPREAD == 3.0 * before
+    assert causes.UNIT_SPREAD == thresholds.UNIT_SPREAD == before
 
 
 def test_shares_stay_shares() -> None:

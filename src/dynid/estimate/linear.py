@@ -96,7 +96,7 @@ def _solved(regression: Regression, stacked: Stacked) -> tuple[Array, Ints, Bool
     matrix, scale, along = stacked.r[:, kept], norms[kept], stacked.rho
     with np.errstate(all="ignore"):  # very small columns overflow at unit length
         r = np.ascontiguousarray(matrix / scale)
-        if len(kept) < len(norms):  # columns are missing, so the factor is not triangular
+        if len(r) > len(kept) or np.tril(r, -1).any():  # columns are missing, or the equations are no triangular factor
             q, r = np.linalg.qr(r)
             along = q.T @ along
     if not (len(kept) and np.isfinite(r).all()):

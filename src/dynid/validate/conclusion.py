@@ -18,6 +18,7 @@ from dynid.output_fields import output_fields
 from dynid.plain import plain
 from dynid.recording import Samples
 from dynid.threads import one_blas_thread
+from dynid.validate import thresholds
 from dynid.validate.cross_validation import CrossValidation, unrepeated_blocks, unrepeated_finding
 from dynid.validate.cutoff_influence import CutoffDependence
 from dynid.validate.deflection import resonances
@@ -31,14 +32,6 @@ from dynid.validate.reconstruction import Reconstruction, reconstruct
 from dynid.validate.residual_statistics import ResidualTests, residual_tests
 from dynid.validate.suspicions import Case, Refit, suspicious
 from dynid.validate.suspicions.cause_findings import NAMES
-from dynid.validate.thresholds import (
-    CONTRADICTION_ASKED,
-    CONTRADICTION_WEIGHT,
-    MATERIAL,
-    REMAINING_MISFIT,
-    SECOND_MATERIAL,
-    UNEXPLAINED_MISFIT,
-)
 from dynid.validate.unresolved_friction import friction_worths
 from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
 
@@ -300,14 +293,14 @@ def _unexplained(case: Case, weighed: Sequence[Weighed], is_patterned: bool) -> 
     trial = case.trial
     noise = trial.noise()
     inside, own = float(np.sum(trial.inside / noise ** 2)) / max(float(trial.rows.sum()), 1.0), own_score(trial, noise)
-    if inside < CONTRADICTION_ASKED * own:
+    if inside < thresholds.CONTRADICTION_ASKED * own:
         return  # joints that agree in the fit do not contradict each other in cross-validation either
     opposed = [gain.joint for gain in case.gains if gain.by_nominal is not None and gain.by_nominal < 0]
-    in_fit = inside > (UNEXPLAINED_MISFIT if opposed else REMAINING_MISFIT) * own
+    in_fit = inside > (thresholds.UNEXPLAINED_MISFIT if opposed else thresholds.REMAINING_MISFIT) * own
     if is_patterned and not in_fit:
         return
     ratio, weight = contradiction(trial)
-    if not in_fit and (ratio * MATERIAL < 1.0 or weight > CONTRADICTION_WEIGHT):
+    if not in_fit and (ratio * thresholds.MATERIAL < 1.0 or weight > thresholds.CONTRADICTION_WEIGHT):
         return
     best = weighed[0] if weighed else None
     likeliest = "" if best is None else (f" (the likeliest, {NAMES.get(best.cause, best.cause)}, explains "
@@ -318,7 +311,7 @@ def _unexplained(case: Case, weighed: Sequence[Weighed], is_patterned: bool) -> 
               f"than one set of parameters for the whole robot, and no fault that was tested explains it{likeliest}")
     if opposed:
         better += f"; gravity acts on {joints_listed(opposed)} against the direction that the robot file predicts"
-    is_most = in_fit or ratio * SECOND_MATERIAL >= 1.0
+    is_most = in_fit or ratio * thresholds.SECOND_MATERIAL >= 1.0
     yield Finding("unexplained-misfit", "suspicious" if is_most else "validation", "warning" if is_most else "info",
                   sentence(f"the joints contradict each other: {better}; check that link lengths, axes and zero "
                            "positions of the robot file are those of this machine, and the torque scale of each joint"

@@ -27,21 +27,12 @@ from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.residual_series import Residuals
 from dynid.signals import fast_length
 from dynid.threads import side_by_side
+from dynid.validate import thresholds
 from dynid.validate.candidates import REPORTED_CANDIDATES, CandidateFit, fit_candidates, refit_candidates
 from dynid.validate.hypotheses.motions import held_for, worth_of_delay
 from dynid.validate.joint_motion import in_motion
 from dynid.validate.reconstruction import Reconstruction
 from dynid.validate.sampled_rows import RowChoice, SampledRows, take_rows
-from dynid.validate.thresholds import (
-    AUTOCORRELATED_SHARE,
-    CERTAIN_STRENGTH,
-    FALSE_ALARM,
-    PATTERN_BLOCKS,
-    PATTERN_OF_OWN,
-    PATTERN_SHARE,
-    PATTERN_STRENGTH,
-    RELEVANT_TORQUE,
-)
 from dynid.validate.words import joint_label, sentence
 
 Shape = Literal["normal", "outliers", "two-humps"]
@@ -240,12 +231,12 @@ def _less_noise(joints: tuple[JointTests, ...], reconstruction: Reconstruction) 
 def _strong(fit: CandidateFit, torque: float, held: float) -> bool:
     """Whether a candidate is strong enough to be named: it explains enough of a joint's torque (RMS), and enough of its
     residual or nearly all that its own equations leave. A delay up to `held` seconds has to explain more torque."""
-    certain = fit.strength > CERTAIN_STRENGTH
-    relevant = RELEVANT_TORQUE * (0.5 if certain else 1.0)
+    certain = fit.strength > thresholds.CERTAIN_STRENGTH
+    relevant = thresholds.RELEVANT_TORQUE * (0.5 if certain else 1.0)
     if fit.candidate == "delay":
         relevant *= worth_of_delay(fit.coefficient or 0.0, held)
-    followed = fit.left_out > PATTERN_SHARE or (certain and fit.of_own > PATTERN_OF_OWN)
-    is_strong = fit.strength > PATTERN_STRENGTH and fit.blocks >= PATTERN_BLOCKS
+    followed = fit.left_out > thresholds.PATTERN_SHARE or (certain and fit.of_own > thresholds.PATTERN_OF_OWN)
+    is_strong = fit.strength > thresholds.PATTERN_STRENGTH and fit.blocks >= thresholds.PATTERN_BLOCKS
     return followed and is_strong and fit.torque > relevant * torque
 
 
@@ -301,7 +292,7 @@ def whiteness(series: Sequence[Residuals], j: int, step: int) -> Whiteness | Non
     shown = distinct(np.linspace(0, reach, min(reach + 1, MAX_LAGS_KEPT)).round().astype(int))
     return Whiteness(shown / part.rate, rho[shown], 1.96 / float(np.sqrt(independent)), step, independent,
                      float(min(effective, rows)), statistic, degrees, p_value, predictable,
-                     p_value < FALSE_ALARM and predictable > AUTOCORRELATED_SHARE)
+                     p_value < thresholds.FALSE_ALARM and predictable > thresholds.AUTOCORRELATED_SHARE)
 
 
 def autocorrelation(series: Sequence[Residuals], j: int, reach: int) -> Array | None:

@@ -115,7 +115,7 @@ class Preparation(BaseModel):
                              f"{MOST_DECIMATION}; give smaller numbers")
         if self.thin > 1 and self.equations != "torque":
             raise ValueError(f"rows for equations = '{self.equations}' are decimated by their kernel; remove the "
-                             "setting thin")
+                             "setting 'thin'")
         if self.method == "none" and self.equations != "torque" and self.cutoff is None and self.kernel_window is None:
             raise ValueError("with method = 'none' no cut-off is chosen, from which the length of the kernel would "
                              "follow; give it with --set prepare.kernel_window=SECONDS")

@@ -20,15 +20,7 @@ from dynid.arrays import Array, Bools
 from dynid.order_statistics import median
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
-from dynid.validate.thresholds import (
-    ABSURD_SCALE,
-    CERTAIN_STANDARD_ERRORS,
-    NOMINAL_DENIES,
-    SCALE_KNOWN,
-    SCALE_OFF,
-    SCALES_EXPLAIN,
-    SMALL_CONTRADICTION,
-)
+from dynid.validate import thresholds
 
 
 @dataclass(frozen=True)
@@ -81,7 +73,7 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
     """
     t, dof = between_joints(regression, noise), regression.dof
     total = float(np.sum(t.sum(axis=1) ** 2))
-    small = SMALL_CONTRADICTION * sum(regression.rows) ** 0.5 * max(inflation, 1.0) ** 2
+    small = thresholds.SMALL_CONTRADICTION * sum(regression.rows) ** 0.5 * max(inflation, 1.0) ** 2
     if dof < 2 or total < small:
         return None
     found = []
@@ -89,7 +81,7 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
         c, std = _against(t, (right,), dof)
         off = _off(c, std * inflation)
         wrong = tuple(j for j in range(dof) if off[j])
-        agree = [j for j in range(dof) if std[j] * inflation < SCALE_KNOWN and not off[j]]
+        agree = [j for j in range(dof) if std[j] * inflation < thresholds.SCALE_KNOWN and not off[j]]
         if wrong:
             found.append((len(agree), -_contradiction(agree, nominal), right, wrong))
     # If the nominal model contradicts the set that most joints agree with, the next set is tried.
@@ -106,8 +98,8 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
 def _denied(scales: Scales, nominal: Sequence[float | None] | None) -> bool:
     """Whether the nominal model contradicts the scale of a joint by more than the usual error of a robot file."""
     pairs = [(gain, nominal[j]) for j, gain in zip(scales.joints, scales.gains, strict=True)] if nominal else []
-    return any(value is not None and (value * gain <= 0 or abs(np.log(value / gain)) > np.log(NOMINAL_DENIES))
-               for gain, value in pairs)
+    most = np.log(thresholds.NOMINAL_DENIES)
+    return any(value is not None and (value * gain <= 0 or abs(np.log(value / gain)) > most) for gain, value in pairs)
 
 
 def _is_confirmed(scales: Scales, nominal: Sequence[float | None] | None) -> bool:
@@ -124,8 +116,8 @@ def _measured(t: Array, wrong: tuple[int, ...], inflation: float, total: float) 
         weak = [j for j in wrong if not _off(c, std * inflation)[j]]
         if not weak:
             removed = 1.0 - float(np.sum((t @ c) ** 2)) / total
-            far = np.abs(np.log(np.abs(c[list(wrong)]) + 1e-12)) > np.log(ABSURD_SCALE)
-            if removed < SCALES_EXPLAIN or np.any(far):
+            far = np.abs(np.log(np.abs(c[list(wrong)]) + 1e-12)) > np.log(thresholds.ABSURD_SCALE)
+            if removed < thresholds.SCALES_EXPLAIN or np.any(far):
                 return None
             gains = 1.0 / c[list(wrong)]
             return Scales(wrong, tuple(map(float, gains)),
@@ -154,7 +146,8 @@ def _against(t: Array, right: tuple[int, ...], dof: int) -> tuple[Array, Array]:
 
 def _off(c: Array, std: Array) -> Bools:
     """Return a mask (dof,) of the correction factors c (dof,) that are determined and differ from one."""
-    return (np.abs(c - 1.0) > np.maximum(SCALE_OFF, CERTAIN_STANDARD_ERRORS * std)) & (std < SCALE_KNOWN * np.abs(c))
+    least = np.maximum(thresholds.SCALE_OFF, thresholds.CERTAIN_STANDARD_ERRORS * std)
+    return (np.abs(c - 1.0) > least) & (std < thresholds.SCALE_KNOWN * np.abs(c))
 
 
 def _contradiction(joints: Sequence[int], nominal: Sequence[float | None] | None) -> float:

@@ -15,17 +15,8 @@ from dynid.order_statistics import distinct, median
 from dynid.regression.factor import triangular
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
+from dynid.validate import thresholds
 from dynid.validate.gains import nominal_bodies
-from dynid.validate.thresholds import (
-    CHANGE_EXPLAINED,
-    CLEAR_STANDARD_ERRORS,
-    FEW_JOINTS_SHARE,
-    FILE_ERROR,
-    LOAD_TORQUE,
-    MAX_NOMINAL_MISFIT,
-    VALUE_FALSE_ALARM,
-    WRONG_UNIT,
-)
 
 _NOMINAL_ROWS = 600  # rows of each log that are compared with the nominal model
 _NOMINAL_BLOCKS = 8
@@ -104,7 +95,7 @@ def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
         power = float(np.sum((tau - tau.mean()) ** 2))
         alone = sheet.nominal[own] * value[0]
         part = float(np.sum((alone - alone.mean()) ** 2))
-        is_known = rest @ rest < MAX_NOMINAL_MISFIT * power < part
+        is_known = rest @ rest < thresholds.MAX_NOMINAL_MISFIT * power < part
         found.append(float(value[0]) if power > 0 and is_known else None)
     return found
 
@@ -117,7 +108,7 @@ def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
     known = np.array([value for value in factors if value is not None])
     if not len(known):
         return None
-    least = np.log(WRONG_UNIT) * np.sqrt(max(1.0, FEW_JOINTS_SHARE * len(factors) / len(known)))
+    least = np.log(thresholds.WRONG_UNIT) * np.sqrt(max(1.0, thresholds.FEW_JOINTS_SHARE * len(factors) / len(known)))
     off = np.abs(np.log(np.maximum(np.abs(known), 1e-12)))
     return tuple(map(float, known)) if float(median(off)) > least else None
 
@@ -143,13 +134,14 @@ def load_on_log(problem: Problem, sheet: Sheet | None) -> NominalLoad | None:
     if before <= 0:
         return None
     explained = 1.0 - _left_out(few[:, :-1], few[:, -1], block) / before
-    if explained < CHANGE_EXPLAINED:
+    if explained < thresholds.CHANGE_EXPLAINED:
         return None
     fit = _fitted(rows[:, :-1], rest, free)
     share = max(_share(fit.torque[sheet.joint == j], sheet.tau[sheet.joint == j]) for j in range(problem.model.dof))
-    if share < LOAD_TORQUE or (fit.mass is not None and fit.mass < CLEAR_STANDARD_ERRORS * (fit.std or 0.0)):
+    least = thresholds.CLEAR_STANDARD_ERRORS * (fit.std or 0.0)
+    if share < thresholds.LOAD_TORQUE or (fit.mass is not None and fit.mass < least):
         return None
-    if chance_of_last(sheet) >= VALUE_FALSE_ALARM:
+    if chance_of_last(sheet) >= thresholds.VALUE_FALSE_ALARM:
         return None
     return NominalLoad(last, explained, fit.mass, fit.std, share)
 
@@ -172,7 +164,7 @@ def chance_of_last(sheet: Sheet) -> float:
     factor = np.asarray(np.linalg.qr(columns, mode="r"))[count:, count:]
     x, y, rows = factor[:, :-1], factor[:, -1], max(len(sheet.tau) - count, 1)
     noise = least = float(y @ y) / rows
-    last = others = FILE_ERROR ** 2
+    last = others = thresholds.FILE_ERROR ** 2
     degrees_of_freedom = np.zeros(len(body))
     for _ in range(_VARIANCE_ITERATIONS):
         variance = np.where(is_last, last, others)
@@ -181,7 +173,7 @@ def chance_of_last(sheet: Sheet) -> float:
         rest = y - x @ change
         noise = max(float(rest @ rest) / max(rows - degrees_of_freedom.sum(), 1.0), 1e-6 * least)
         last = float(np.sum(change[is_last] ** 2)) / max(float(degrees_of_freedom[is_last].sum()), 1e-12)
-        others = (float(np.sum(change[~is_last] ** 2)) + _FILE_ERROR_FREEDOM * FILE_ERROR ** 2) / (
+        others = (float(np.sum(change[~is_last] ** 2)) + _FILE_ERROR_FREEDOM * thresholds.FILE_ERROR ** 2) / (
             float(degrees_of_freedom[~is_last].sum()) + _FILE_ERROR_FREEDOM)
     own = np.append(np.bincount(body[~is_last], degrees_of_freedom[~is_last]), _FILE_ERROR_FREEDOM)
     return float(fdtrc(1.0, own.sum() ** 2 / np.sum(own ** 2), last / others))

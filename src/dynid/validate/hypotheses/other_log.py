@@ -24,14 +24,8 @@ from dynid.model import complete
 from dynid.recording import Samples
 from dynid.regression import Regression
 from dynid.regression.factor import add_factors
+from dynid.validate import thresholds
 from dynid.validate.hypotheses.trial import fold_logs, try_out
-from dynid.validate.thresholds import (
-    CHANGE_EXPLAINED,
-    OTHER_MACHINE_EXCESS,
-    OTHER_MACHINE_RATIO,
-    OVERFIT_RATIO,
-    SAME_MACHINE_EXCESS,
-)
 
 Change = Literal["overfit", "load", "gain", "friction", "machine", "unexplained", "noise"]
 
@@ -89,9 +83,10 @@ def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...]) -> C
 
     errors = (error(beta), error(both.solve()), error(alone[1].solve()))
     excess = together / max(separate, 1e-300) - 1.0
-    if excess < max(SAME_MACHINE_EXCESS, largest_excess((here, there), noise)):
+    if excess < max(thresholds.SAME_MACHINE_EXCESS, largest_excess((here, there), noise)):
         weighted = (np.sum(there.misfits(beta) / noise ** 2), np.sum(there.misfits(both.solve()) / noise ** 2))
-        return Changed("overfit" if weighted[0] > OVERFIT_RATIO * weighted[1] else "noise", {}, errors, excess)
+        is_overfit = weighted[0] > thresholds.OVERFIT_RATIO * weighted[1]
+        return Changed("overfit" if is_overfit else "noise", {}, errors, excess)
     gains = [both.scaled(j) for j in range(here.dof)]
     j, friction = int(np.argmin([left for left, _ in gains])), _friction(problem)
     left = {"gain": gains[j][0], "friction": both.left(friction), "load": both.left(_last_body(problem))}
@@ -101,11 +96,12 @@ def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...]) -> C
     honest = largest_excess((here, there), noise, friction)
     simple: tuple[Change, ...] = ("gain", "friction", "load")
     what = max(simple, key=lambda name: explained[name])
-    least = SAME_MACHINE_EXCESS if what == "friction" else OTHER_MACHINE_EXCESS
-    if excess > least and explained[what] >= CHANGE_EXPLAINED and left_by[what] < max(SAME_MACHINE_EXCESS, honest):
+    least = thresholds.SAME_MACHINE_EXCESS if what == "friction" else thresholds.OTHER_MACHINE_EXCESS
+    most = max(thresholds.SAME_MACHINE_EXCESS, honest)
+    if excess > least and explained[what] >= thresholds.CHANGE_EXPLAINED and left_by[what] < most:
         return Changed(what, explained, errors, left_by["friction"], honest,
                        *((j, gains[j][1]) if what == "gain" else (None, None)))
-    differs = max(OTHER_MACHINE_EXCESS, OTHER_MACHINE_RATIO * honest)
+    differs = max(thresholds.OTHER_MACHINE_EXCESS, thresholds.OTHER_MACHINE_RATIO * honest)
     return Changed("machine" if left_by["friction"] > differs else "unexplained", explained, errors,
                    left_by["friction"], honest)
 
@@ -125,10 +121,10 @@ def load_taken_up(problem: Problem, noise: Array) -> LoadStep | None:
         parts = [Regression(problem.base, factors, (), problem.regression.joints)
                  for factors in (before[cut - 1], after[len(blocks) - cut - 2])]
         one_set = excess_between(parts, noise)
-        if one_set < OTHER_MACHINE_EXCESS:
+        if one_set < thresholds.OTHER_MACHINE_EXCESS:
             continue
         by_load, by_friction = (1.0 - excess_between(parts, noise, free) / one_set for free in (load, friction))
-        if by_load > max(CHANGE_EXPLAINED, by_friction):
+        if by_load > max(thresholds.CHANGE_EXPLAINED, by_friction):
             found.append(LoadStep(blocks[cut].spans[0].start, blocks[cut].spans[0].stop, one_set, by_load))
     return max(found, key=lambda step: step.excess * step.explained, default=None)
 

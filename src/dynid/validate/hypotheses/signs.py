@@ -6,14 +6,8 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.regression import Regression
+from dynid.validate import thresholds
 from dynid.validate.sampled_rows import SampledRows
-from dynid.validate.thresholds import (
-    CERTAIN_STANDARD_ERRORS,
-    MAX_SIGN_MISFIT,
-    SWAP_RATIO,
-    WRONG_FRICTION_SIGN_SHARE,
-    WRONG_SIGN_SHARE,
-)
 
 _EXACT_FIT_SHARE = 1e-4  # a fit that leaves less than this share of the torque's variation is exact
 
@@ -33,7 +27,7 @@ def inverted_joints(regression: Regression, inflation: float = 1.0) -> tuple[int
 def undecided_joints(regression: Regression, inflation: float = 1.0) -> tuple[int, ...]:
     """Return the joints (from 0) whose friction, fitted alone, is nowhere surely positive: their sign may be wrong."""
     return tuple(j for j, factor in enumerate(regression.factors) if not len(factor.columns) or not any(
-        _rubs(regression, int(column), j) and z > CERTAIN_STANDARD_ERRORS
+        _rubs(regression, int(column), j) and z > thresholds.CERTAIN_STANDARD_ERRORS
         for column, z in zip(factor.columns, own_evidence(factor.r, factor.rows, inflation), strict=True)))
 
 
@@ -43,16 +37,17 @@ def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> 
         return False
     z = own_evidence(factor.r, factor.rows, inflation)
     rubs = np.array([_rubs(regression, int(column), j) for column in factor.columns], dtype=bool)
-    if rubs.any() and (np.any(z[rubs] > CERTAIN_STANDARD_ERRORS) or not np.any(z[rubs] < -CERTAIN_STANDARD_ERRORS)):
+    certain = thresholds.CERTAIN_STANDARD_ERRORS
+    if rubs.any() and (np.any(z[rubs] > certain) or not np.any(z[rubs] < -certain)):
         return False  # friction dissipates energy, so the sign is right, even if other values are negative
     z = z[sure[factor.columns]]
     rest = factor.r[-1, -1] ** 2 / factor.power
-    known = z[np.abs(z) > CERTAIN_STANDARD_ERRORS]
-    if not len(known) or rest > MAX_SIGN_MISFIT ** 2:
+    known = z[np.abs(z) > thresholds.CERTAIN_STANDARD_ERRORS]
+    if not len(known) or rest > thresholds.MAX_SIGN_MISFIT ** 2:
         return False
     weight = np.log1p(known ** 2)
     # Friction that adds energy is nearly proof; inertias of a joint fitted alone are less certain than they look.
-    least = WRONG_FRICTION_SIGN_SHARE if rubs.any() else WRONG_SIGN_SHARE
+    least = thresholds.WRONG_FRICTION_SIGN_SHARE if rubs.any() else thresholds.WRONG_SIGN_SHARE
     return bool(np.sum(weight[known < 0]) > least * np.sum(weight))
 
 
@@ -92,7 +87,7 @@ def swapped_torques(rows: SampledRows) -> Ints | None:
     if not len(moved):
         return None
     gained = cost[moved, moved] - cost[moved, order[moved]]
-    is_better = gained.mean() >= np.log(SWAP_RATIO) and gained.min() >= 0.0
+    is_better = gained.mean() >= np.log(thresholds.SWAP_RATIO) and gained.min() >= 0.0
     return order if is_better and left[moved, order[moved]].max() <= 0.5 else None
 
 

@@ -15,6 +15,7 @@ from dynid.recording.decimate import decimated
 from dynid.recording.excerpts import excerpt
 from dynid.regression import Regression, TorqueEquations, fold
 from dynid.regression.derived import CachedEquations
+from dynid.validate import thresholds
 from dynid.validate.hypotheses.gains import Scales, wrong_scales
 from dynid.validate.hypotheses.gravity import Gravity, estimate_gravity, with_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, Weighed, scaled_torques
@@ -40,21 +41,6 @@ from dynid.validate.hypotheses.trial import (
     posterior_weights,
     score,
     try_out,
-)
-from dynid.validate.thresholds import (
-    CONTRADICTION_ASKED,
-    EXCESS_EXPLAINED,
-    GAP_EXPLAINED,
-    GRAVITY_TURNED,
-    MATERIAL,
-    MIXED_JOINT,
-    RELEVANT_TORQUE,
-    REMAINING_MISFIT,
-    RIVAL_WEIGHT,
-    ROUGH_JOINT,
-    SCREEN_HOPED,
-    SECOND_MATERIAL,
-    TORQUE_WORTH,
 )
 
 EXCERPT_ROWS = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
@@ -114,20 +100,21 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     likely: list[tuple[float, Hypothesis]] = []
     scales = wrong_scales(problem.regression, noise, clues.inflation, clues.nominal)
     rough = np.sqrt(null.alone / np.where(null.power > 0, null.power, 1.0))
-    logs, gravity, mixed = hypothesis_excerpt(problem.data), None, np.flatnonzero(rough > MIXED_JOINT).tolist()
-    if before > CONTRADICTION_ASKED * own or np.any(rough > ROUGH_JOINT):
+    mixed = np.flatnonzero(rough > thresholds.MIXED_JOINT).tolist()
+    logs, gravity = hypothesis_excerpt(problem.data), None
+    if before > thresholds.CONTRADICTION_ASKED * own or np.any(rough > thresholds.ROUGH_JOINT):
         # Where joints do not contradict each other, only one that leaves much of its own torque can move otherwise.
         fitted, loose = (HypothesisScreen.from_problem(problem, logs, noise, FITTED_ROWS),
-                         np.flatnonzero(rough > ROUGH_JOINT).tolist())
+                         np.flatnonzero(rough > thresholds.ROUGH_JOINT).tolist())
         likely = _motions(HypothesisScreen.from_problem(problem, logs, noise), fitted,
-                          range(dof) if before > CONTRADICTION_ASKED * own else loose, mixed)
+                          range(dof) if before > thresholds.CONTRADICTION_ASKED * own else loose, mixed)
         gravity = _gravity(problem, fitted)
         likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
     if scales is None and not likely and not clues.gaps:
         return Balance(None, (), (), gravity)
     likely.sort(key=lambda pair: pair[0])
     # If none can be material, decimated logs show how much the best explains.
-    is_coarse = scales is None and not clues.gaps and likely[0][0] > MATERIAL
+    is_coarse = scales is None and not clues.gaps and likely[0][0] > thresholds.MATERIAL
     if is_coarse or logs is not problem.data or len(problem.regression.blocks) != BLOCKS:  # the same blocks for all
         null = try_out(_unchanged(problem, tuple(map(decimated, logs)) if is_coarse else logs))
         noise = null.noise()
@@ -135,7 +122,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     simple = np.asarray(clues.followed, dtype=float)
     terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
     compared: list[_Judged] = []
-    material, share = set[int](), SECOND_MATERIAL if clues.second else MATERIAL
+    material, share = set[int](), thresholds.SECOND_MATERIAL if clues.second else thresholds.MATERIAL
     for one in (*([] if scales is None else [_scaled(scales, dof)]), *(one for _, one in likely)):
         trial = changed_trial(problem, logs, one, noise, is_coarse=is_coarse)
         compared.append(_Judged(score(trial, noise, one.torque), one, block_scores(trial, noise, one.torque),
@@ -152,15 +139,16 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
                     for one, weight in zip(compared, weights, strict=False))
     least, best = (compared[0].misfit, compared[0].hypothesis) if compared else (np.inf, Hypothesis(""))
     # Scales have passed their own thresholds. Nothing is reported if the unchanged data may be right.
-    is_likely = (weights[-1] < RIVAL_WEIGHT and least < REMAINING_MISFIT * own
+    is_likely = (weights[-1] < thresholds.RIVAL_WEIGHT and least < thresholds.REMAINING_MISFIT * own
                  and _explains(before, least, own) and _explains(mean_score(null, noise), compared[0].mean, own)
                  and (before > own or best.cause not in SCALE_CAUSES)
                  and not (best.cause == BACKLASH_CAUSE and is_presliding(problem, logs, noise, best)))
     if is_likely and (id(best) in material or (best.cause in SCALE_CAUSES and least < min(before, terms))):
         rivals = tuple((one.hypothesis, weight) for one, weight in zip(compared[1:], weights[1:], strict=False)
-                       if weight > RIVAL_WEIGHT and (one.hypothesis.cause != best.cause or best.cause in MIRRORED))
+                       if weight > thresholds.RIVAL_WEIGHT
+                       and (one.hypothesis.cause != best.cause or best.cause in MIRRORED))
         return Balance(best, rivals, weighed, gravity)
-    gap = _gap(problem, logs, noise, null, clues) if before < REMAINING_MISFIT * own else None
+    gap = _gap(problem, logs, noise, null, clues) if before < thresholds.REMAINING_MISFIT * own else None
     return Balance(gap, (), weighed, gravity)
 
 
@@ -177,7 +165,7 @@ class _Judged:
 
 def _explains(before: float, after: float, own: float) -> bool:
     """Whether a residual decreases by enough of its excess over that of each joint fitted alone."""
-    return before - after > EXCESS_EXPLAINED * (before - min(own, before))
+    return before - after > thresholds.EXCESS_EXPLAINED * (before - min(own, before))
 
 
 def _scaled(scales: Scales, dof: int) -> Hypothesis:
@@ -197,10 +185,10 @@ def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array, lo
     scale = np.ones(len(noise)) if hypothesis.torque is None else hypothesis.torque
     inside = float(np.sum(trial.inside / (noise * scale) ** 2)) / float(np.sum(null.inside / noise ** 2))
     gained = (null.left_out - trial.left_out / scale ** 2) / np.where(null.power > 0, null.power, np.inf)
-    worth = TORQUE_WORTH
+    worth = thresholds.TORQUE_WORTH
     if hypothesis.cause == "residual-follows-delay":
-        worth = RELEVANT_TORQUE * worth_of_delay(hypothesis.values[0], max(map(held_for, logs)))
-    return inside < MATERIAL and float(np.max(gained)) > worth ** 2
+        worth = thresholds.RELEVANT_TORQUE * worth_of_delay(hypothesis.values[0], max(map(held_for, logs)))
+    return inside < thresholds.MATERIAL and float(np.max(gained)) > worth ** 2
 
 
 def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial, clues: Clues) -> Hypothesis | None:
@@ -213,7 +201,7 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
 
         best = refined([(left(one), one) for one in (backlash(j, gap) for gap in GAPS)], left, problem.model.dof)
         value = left(best, blocks=BLOCKS)
-        if value < 1.0 - max(GAP_EXPLAINED, clues.followed[j]) \
+        if value < 1.0 - max(thresholds.GAP_EXPLAINED, clues.followed[j]) \
                 and not is_presliding(problem, logs, noise, best):
             found.append((value, best))
     return min(found, key=lambda pair: pair[0])[1] if found else None
@@ -227,7 +215,7 @@ def is_presliding(problem: Problem, logs: tuple[Samples, ...], noise: Array, gap
     [j] = gap.joints
     left, *others = (float(changed_trial(problem, logs, one, noise).left_out[j])
                      for one in (gap, *(presliding(j, width) for width in (*GAPS, *gap.values))))
-    return left > MATERIAL * min(others)
+    return left > thresholds.MATERIAL * min(others)
 
 
 def hypothesis_excerpt(logs: tuple[Samples, ...]) -> tuple[Samples, ...]:
@@ -277,15 +265,16 @@ def _motions(screen: HypothesisScreen, fitted: HypothesisScreen, doubted: Sequen
         assert isinstance(kind, float)
         found.setdefault((one.cause, one.joints, kind), []).append((screen.share(one), one))
     hopes = [(hoped(tried), tried) for tried in found.values()]
-    best = sorted((pair for pair in hopes if pair[0] < SCREEN_HOPED), key=lambda pair: pair[0])[:MOTIONS_REFINED]
+    hopeful = [pair for pair in hopes if pair[0] < thresholds.SCREEN_HOPED]
+    best = sorted(hopeful, key=lambda pair: pair[0])[:MOTIONS_REFINED]
     finer = [refined(tried, screen.share, dof) for _, tried in best]
     likely: list[tuple[float, Hypothesis]] = []
     for _, start in sorted(((screen.share(one), one) for one in finer), key=lambda pair: pair[0]):
         one = polished(start, fitted.share, dof)
         likely.append((fitted.share(one), one))
-        if likely[-1][0] > MATERIAL:
+        if likely[-1][0] > thresholds.MATERIAL:
             break  # those that explain less on the screening rows are not tested
-    return [pair for pair in likely if pair[0] < SCREEN_HOPED]
+    return [pair for pair in likely if pair[0] < thresholds.SCREEN_HOPED]
 
 
 def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:
@@ -293,8 +282,9 @@ def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:
     model = robot_model(problem.model)
     if model is None or not np.any(model.robot.gravity):
         return None
-    found = estimate_gravity(problem, screen.logs, screen.noise, MATERIAL)
-    return found if found.angle > GRAVITY_TURNED and found.misfit < MATERIAL * found.given else None
+    found = estimate_gravity(problem, screen.logs, screen.noise, thresholds.MATERIAL)
+    is_material = found.misfit < thresholds.MATERIAL * found.given
+    return found if is_material and found.angle > thresholds.GRAVITY_TURNED else None
 
 
 def mounted(gravity: Gravity) -> Hypothesis:

@@ -9,15 +9,9 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.findings import Evidence, Finding
 from dynid.quantities import percent_text
+from dynid.validate import thresholds
 from dynid.validate.cutoff_influence import CutoffDependence
 from dynid.validate.suspicions.case import Case, each, suspect, suspicions
-from dynid.validate.thresholds import (
-    CERTAIN_STANDARD_ERRORS,
-    CUTOFF_KNOWN,
-    CUTOFF_OF_ERROR,
-    CUTOFF_OF_TORQUE,
-    CUTOFF_PERCENT,
-)
 from dynid.validate.words import listed, sentence, span
 
 
@@ -30,10 +24,11 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
     if found is None:
         return
     percent = np.abs(found.percent)
-    material = (percent > CUTOFF_PERCENT) & (case.estimate.relative_std < CUTOFF_KNOWN) & ~found.refused[:, None]
+    known = case.estimate.relative_std < thresholds.CUTOFF_KNOWN
+    material = (percent > thresholds.CUTOFF_PERCENT) & known & ~found.refused[:, None]
     standard_errors = _standard_errors(found, material)
     error = _error(case, found)
-    moved, changed = material & (standard_errors > CERTAIN_STANDARD_ERRORS), _changed(found, error)
+    moved, changed = material & (standard_errors > thresholds.CERTAIN_STANDARD_ERRORS), _changed(found, error)
     sides = np.flatnonzero(moved.any(axis=1) | changed)
     if not len(sides):
         return
@@ -70,7 +65,7 @@ def _standard_errors(found: CutoffDependence, material: Bools) -> Array:
     within these is not evidence against the estimate.
     """
     far = np.where(material, np.abs(found.standard_errors), 0.0)
-    for k in np.flatnonzero((far > CERTAIN_STANDARD_ERRORS).any(axis=1)):
+    for k in np.flatnonzero((far > thresholds.CERTAIN_STANDARD_ERRORS).any(axis=1)):
         std = found.std[material[k]]
         far[k, material[k]] *= std / np.hypot(std, found.std_at(float(found.others[k]))[material[k]])
     return far
@@ -83,7 +78,8 @@ def _error(case: Case, found: CutoffDependence) -> float:
 
 def _changed(found: CutoffDependence, error: float) -> Bools:
     """Return for which of the other cut-offs (k,) the predictions change about as much as their error."""
-    return (found.torques > CUTOFF_OF_ERROR * error) & (found.torques > CUTOFF_OF_TORQUE) & ~found.refused
+    least = max(thresholds.CUTOFF_OF_ERROR * error, thresholds.CUTOFF_OF_TORQUE)
+    return (found.torques > least) & ~found.refused
 
 
 def predictions_depend(case: Case) -> bool:

@@ -14,6 +14,7 @@ from dynid.findings import Finding
 from dynid.model import robot_model
 from dynid.order_statistics import median
 from dynid.recording.decimate import decimated
+from dynid.validate import thresholds
 from dynid.validate.hypotheses.gravity import estimate_gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis, scaled_torques
 from dynid.validate.hypotheses.motions import swapped_positions
@@ -23,15 +24,6 @@ from dynid.validate.hypotheses.trial import Trial, fold_logs, mean_log_share, ow
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt, mounted
 from dynid.validate.suspicions.case import Case, suspect
 from dynid.validate.suspicions.cause_findings import positions_swapped
-from dynid.validate.thresholds import (
-    EQUALLY_EXPLAINED,
-    GRAVITY_TURNED,
-    MIXED_COLUMNS_SHARE,
-    RIVAL_WEIGHT,
-    SWAP_LOG_GAIN,
-    UNEXPLAINED_MISFIT,
-    UNRELATED_SHARE,
-)
 from dynid.validate.words import joint_label, joints_listed, listed
 
 SAME_LENGTH = 0.9  # shortest length relative to the longer log at which torques of two logs may have been exchanged
@@ -56,8 +48,9 @@ def find_exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
         lead = _left(case, torques) - _left(case, positions)
         # Exchanged positions also affect the other joints' equations; without that evidence exchanged torques are as
         # likely.
-        found = positions if lead > math.log(EQUALLY_EXPLAINED) else torques
-        doubt = " One of: this, or their positions are exchanged." if abs(lead) < math.log(EQUALLY_EXPLAINED) else ""
+        least = math.log(thresholds.EQUALLY_EXPLAINED)
+        found = positions if lead > least else torques
+        doubt = " One of: this, or their positions are exchanged." if abs(lead) < least else ""
     finding = (_torques_swapped if found.cause == "torques-swapped" else positions_swapped)(case, found, None)
     return replace(finding, text=finding.text + doubt), found
 
@@ -68,7 +61,7 @@ def _gravity_explains_more(case: Case, exchange: Hypothesis) -> bool:
     if model is None or not np.any(model.robot.gravity) or not case.problem.data:
         return False
     gravity = estimate_gravity(case.problem, tuple(map(decimated, hypothesis_excerpt(case.problem.data))))
-    return gravity.angle > GRAVITY_TURNED and _left(case, mounted(gravity)) < _left(case, exchange)
+    return gravity.angle > thresholds.GRAVITY_TURNED and _left(case, mounted(gravity)) < _left(case, exchange)
 
 
 def exchange_as_likely(case: Case, sign: Hypothesis) -> tuple[int, int] | None:
@@ -85,7 +78,7 @@ def exchange_as_likely(case: Case, sign: Hypothesis) -> tuple[int, int] | None:
     for k in range(dof):
         found = _trial(case, _two_torques(j, k, dof)) if k != j else None
         if found is not None and not inverted_joints(found.regression, case.tests.rows.inflation) \
-                and posterior_weights([as_sign, blocks(found)])[1] > RIVAL_WEIGHT:
+                and posterior_weights([as_sign, blocks(found)])[1] > thresholds.RIVAL_WEIGHT:
             return j, k
     return None
 
@@ -120,17 +113,17 @@ def _torques_swapped(case: Case, found: Hypothesis, gravity: None) -> Finding:
 def _two_columns(case: Case) -> Hypothesis | None:
     """Return the hypothesis of two exchanged columns, if it lets one set of parameters predict torques far better."""
     problem, dof, null = case.problem, case.problem.model.dof, case.trial
-    rough = np.flatnonzero(null.typical > MIXED_COLUMNS_SHARE ** 2 * null.power).tolist()
+    rough = np.flatnonzero(null.typical > thresholds.MIXED_COLUMNS_SHARE ** 2 * null.power).tolist()
     if not problem.data or not rough:
         return None
     screen, same = HypothesisScreen.from_problem(problem, problem.data, null.noise()), Hypothesis("")
     # Exchanged torques come first, because they share the columns of the motion. They are accepted only if joints
     # contradict each other in the fit, not only in cross-validation.
     noise, rows = null.noise(), float(null.rows.sum())
-    contradict = float(np.sum(null.inside / noise ** 2)) > UNEXPLAINED_MISFIT * own_score(null, noise) * rows
+    contradict = float(np.sum(null.inside / noise ** 2)) > thresholds.UNEXPLAINED_MISFIT * own_score(null, noise) * rows
     kinds = ([_two_torques(j, k, dof) for j, k in combinations(range(dof), 2) if contradict],
              [swapped_positions(j, k, dof) for j, k in combinations(rough, 2)])
-    wanted = screen.relative_left(same) - 0.5 * SWAP_LOG_GAIN / dof
+    wanted = screen.relative_left(same) - 0.5 * thresholds.SWAP_LOG_GAIN / dof
     hopes = [found for kind in kinds if (found := _best(screen, kind, wanted)) is not None]
     if hopes:
         # A wrong sign makes an exchange look likely as well, and explains more.
@@ -139,7 +132,7 @@ def _two_columns(case: Case) -> Hypothesis | None:
         wanted = min(wanted, *(screen.relative_left(Hypothesis("torque-sign", (), change)) for change in signs))
     likely = [(_left(case, one), one) for hope, one in hopes if hope < wanted]
     least, best = min(likely, key=lambda pair: pair[0], default=(np.inf, same))
-    return best if likely and least < _left(case, same) - SWAP_LOG_GAIN / dof else None
+    return best if likely and least < _left(case, same) - thresholds.SWAP_LOG_GAIN / dof else None
 
 
 def _best(screen: HypothesisScreen, kind: list[Hypothesis], wanted: float) -> tuple[float, Hypothesis] | None:
@@ -147,7 +140,7 @@ def _best(screen: HypothesisScreen, kind: list[Hypothesis], wanted: float) -> tu
 
     Wrong torque scales make an exchange look likely as well, but each joint's own equations explain a scaled torque.
     """
-    most = screen.own_left(Hypothesis("")) + 2.0 * math.log(EQUALLY_EXPLAINED)
+    most = screen.own_left(Hypothesis("")) + 2.0 * math.log(thresholds.EQUALLY_EXPLAINED)
     ranked = sorted(((screen.relative_left(one), k) for k, one in enumerate(kind)))
     return next(((left, kind[k]) for left, k in ranked if left < wanted and screen.own_left(kind[k]) < most), None)
 
@@ -174,7 +167,7 @@ def is_unrelated(case: Case) -> bool:
     torques = [np.concatenate(case.torques(int(j))) for j in np.flatnonzero(moving)]
     about_mean = [float(np.var(tau)) / max(float(np.mean(tau ** 2)), 1e-300) for tau in torques]
     variation = trial.power[moving] * np.asarray(about_mean)
-    return float(median(trial.typical[moving] / np.maximum(variation, 1e-300))) > UNRELATED_SHARE
+    return float(median(trial.typical[moving] / np.maximum(variation, 1e-300))) > thresholds.UNRELATED_SHARE
 
 
 def torques_exchanged(case: Case) -> Finding | None:
@@ -188,7 +181,7 @@ def torques_exchanged(case: Case) -> Finding | None:
                 continue
             mixed = replace(one.select([(0, rows)]), tau=other.select([(0, rows)]).tau)
             own = try_out(fold_logs(case.problem.model, (mixed,), case.problem.base, case.problem.threads))
-            if mean_log_share(own) < mean_log_share(case.trial) + math.log(UNRELATED_SHARE):
+            if mean_log_share(own) < mean_log_share(case.trial) + math.log(thresholds.UNRELATED_SHARE):
                 return suspect(
                     "torques-exchanged", "torques exchanged", one.source,
                     f"the torques of {one.source} and {other.source} are exchanged: the motion of the first explains "

@@ -11,16 +11,10 @@ from dynid.findings import Evidence, Finding
 from dynid.model import complete, least_inertia, robot_model, split_regressor
 from dynid.model.parameters import VISCOUS
 from dynid.regression.equations import unmeasured_joints
+from dynid.validate import thresholds
 from dynid.validate.friction_shape import friction_at, velocity_friction
 from dynid.validate.physical import FreeFall
 from dynid.validate.suspicions.case import Case, each, suspect, suspicions
-from dynid.validate.thresholds import (
-    CLEAR_STANDARD_ERRORS,
-    LARGE_OFFSET,
-    NEGATIVE_STANDARD_ERRORS,
-    RELEVANT_TORQUE,
-    VALUE_FALSE_ALARM,
-)
 from dynid.validate.words import joints_listed, listed, span
 
 NEGATIVE_TOLERANCE = 1e-9  # relative to the largest value
@@ -69,7 +63,7 @@ def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
         parts = np.flatnonzero(row)
         value, std = float(estimate.values[i]), float(estimate.std[i])
         if (not estimate.identified[i] or not all(items[c].never_negative for c in parts) or np.any(row[parts] < 0)
-                or value > -NEGATIVE_STANDARD_ERRORS * std
+                or value > -thresholds.NEGATIVE_STANDARD_ERRORS * std
                 or value > -NEGATIVE_TOLERANCE * max(1.0, float(np.abs(estimate.values).max()))):
             continue
         kind = items[estimate.base.independent[i]].kind
@@ -83,13 +77,13 @@ def _material(case: Case, i: int) -> bool:
     estimate, regression = case.estimate, case.problem.regression
     items, base = estimate.base.parameters.items, estimate.base
     tried = sum(items[c].never_negative for c in base.independent)
-    if estimate.values[i] > NormalDist().inv_cdf(VALUE_FALSE_ALARM / max(tried, 1)) * estimate.std[i]:
+    if estimate.values[i] > NormalDist().inv_cdf(thresholds.VALUE_FALSE_ALARM / max(tried, 1)) * estimate.std[i]:
         return False
     if base is not regression.base or items[base.independent[i]].kind.group != "body":
         return True
     shares = [np.linalg.norm(factor.r[:, :-1][:, factor.columns == i]) * abs(estimate.values[i])
               / max(np.sqrt(factor.power), 1e-300) for factor in regression.factors]
-    return max(shares) > RELEVANT_TORQUE
+    return max(shares) > thresholds.RELEVANT_TORQUE
 
 
 def pushing_friction(case: Case) -> Iterator[Finding]:
@@ -107,7 +101,7 @@ def pushing_friction(case: Case) -> Iterator[Finding]:
         speeds = top * np.geomspace(_FRICTION_MIN_SPEED, 1.0, _CHECKED_SPEED_COUNT)
         speeds = np.concatenate([-speeds, speeds])
         torque, deviation = friction_at(estimate, j, own[j], speeds)
-        push = -np.sign(speeds) * torque - NEGATIVE_STANDARD_ERRORS * deviation
+        push = -np.sign(speeds) * torque - thresholds.NEGATIVE_STANDARD_ERRORS * deviation
         if push.max() > NEGATIVE_TOLERANCE * np.abs(torque).max():
             found[name] = float(speeds[int(np.argmax(push))])
     if found:
@@ -135,9 +129,11 @@ def driving_friction(case: Case) -> Iterator[Finding]:
         value = float(estimate.full[offsets].sum())
         speeds = -np.sign(value) * top * np.geomspace(_FRICTION_MIN_SPEED, 1.0, _CHECKED_SPEED_COUNT)
         torque, deviation = friction_at(estimate, j, own | offsets, speeds)
-        push = np.sign(value) * torque - CLEAR_STANDARD_ERRORS * deviation  # both oppose the motion, or both drive it
+        drive = np.sign(value) * torque  # both oppose the motion, or both drive it
+        push = drive - thresholds.CLEAR_STANDARD_ERRORS * deviation
         rms = case.reconstruction.joints[j].torque_rms or 0.0
-        if push[0] > 0.0 and np.sign(value) * torque[0] > RELEVANT_TORQUE * rms and abs(value) <= LARGE_OFFSET * rms:
+        is_large = abs(value) > thresholds.LARGE_OFFSET * rms
+        if push[0] > 0.0 and drive[0] > thresholds.RELEVANT_TORQUE * rms and not is_large:
             friction = float(np.abs(friction_at(estimate, j, own, speeds[:1])[0][0]))
             found.append((name, [parameters.items[c].name for c in np.flatnonzero(offsets)], abs(value), friction,
                           float(deviation[0]), float(np.abs(speeds[push > 0.0]).max())))
@@ -178,7 +174,7 @@ def indefinite_inertia(case: Case) -> Iterator[Finding]:
     value = float(gradient @ estimate.full)
     own = gradient[estimate.base.independent]
     std = float(np.sqrt(max(float(own @ estimate.covariance @ own), 0.0)))
-    if value < -NEGATIVE_STANDARD_ERRORS * std:
+    if value < -thresholds.NEGATIVE_STANDARD_ERRORS * std:
         yield suspect("indefinite-inertia", "unphysical inertia", "inertia matrix",
                       f"the inertia matrix is not positive definite in {100 * negative.mean():.0f} % of the recorded "
                       "postures: the estimate cannot be simulated; use --method pc-wls",
@@ -194,7 +190,8 @@ def large_offsets(case: Case) -> Iterator[Finding]:
             continue
         fit = case.reconstruction.joints[items[c].owner]
         torque, value = fit.torque_rms or 0.0, abs(float(estimate.values[i]))
-        if torque > 0 and value > max(LARGE_OFFSET * torque, CLEAR_STANDARD_ERRORS * float(estimate.std[i])):
+        least = max(thresholds.LARGE_OFFSET * torque, thresholds.CLEAR_STANDARD_ERRORS * float(estimate.std[i]))
+        if torque > 0 and value > least:
             found.append((estimate.names[i], value / torque, fit.name))
     if found:
         names, parts, joints = ([*column] for column in zip(*found, strict=True))

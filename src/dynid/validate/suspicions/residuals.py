@@ -11,20 +11,12 @@ from dynid.estimate.robust import tukey
 from dynid.findings import Finding
 from dynid.model.delay import DELAY
 from dynid.order_statistics import distinct, median
+from dynid.validate import thresholds
 from dynid.validate.candidates import BACKLASH, CandidateFit
 from dynid.validate.residual_statistics import JointTests
 from dynid.validate.sampled_rows import SampledRows
 from dynid.validate.suspicions.case import Case, each, suspect, suspicions
 from dynid.validate.suspicions.second_fit import without_constraints
-from dynid.validate.thresholds import (
-    AUTOCORRELATED_SHARE,
-    CERTAIN_STANDARD_ERRORS,
-    COMMAND_PERIODS,
-    LOW_R2,
-    MATERIAL_RESIDUAL,
-    PATTERN_BLOCKS,
-    ROBUST_GAIN,
-)
 from dynid.validate.words import joints_listed, listed, sentence, span
 
 _ROBUST_BLOCKS = 10  # blocks of time: even ones are predicted from odd ones and vice versa
@@ -78,14 +70,14 @@ def torques_late(case: Case) -> Iterator[Finding]:
     if len(late) > 1 and 2 * len(best) > len(moving):
         mean, std = common_value(np.array([*late.values()]))
         # A commanded torque is applied for a period, and its motion is logged one period later: this lead is normal.
-        usual = period * (1.0 if mean > 0 else COMMAND_PERIODS)
-        if abs(mean) - CERTAIN_STANDARD_ERRORS * std > usual:
+        usual = period * (1.0 if mean > 0 else thresholds.COMMAND_PERIODS)
+        if abs(mean) - thresholds.CERTAIN_STANDARD_ERRORS * std > usual:
             yield _late_together(mean, std, late, bool(modelled))
             return
     alone = {test.joint: late[test.joint] for test in moving if test.joint in late and len(moving) > 1
              and test.explained_by is not None and test.explained_by.candidate == "delay"} | modelled
     alone = {joint: (x, std) for joint, (x, std) in alone.items()
-             if abs(x) > max(period, CERTAIN_STANDARD_ERRORS * std)}
+             if abs(x) > max(period, thresholds.CERTAIN_STANDARD_ERRORS * std)}
     if alone:
         yield _late_alone(alone)
 
@@ -172,7 +164,7 @@ def _predictable(case: Case) -> dict[str, float]:
     """Return the joints with a relevant, unexplained, predictable residual, and the predictable share."""
     return {joint.joint: joint.whiteness.predictable for joint in case.tests.joints
             if joint.explained_by is None and joint.whiteness is not None and joint.whiteness.autocorrelated
-            and joint.whiteness.predictable - (joint.noise or 0.0) > AUTOCORRELATED_SHARE
+            and joint.whiteness.predictable - (joint.noise or 0.0) > thresholds.AUTOCORRELATED_SHARE
             and _matters(case, joint.joint, joint.whiteness.predictable)}
 
 
@@ -197,14 +189,14 @@ def residual_outliers(case: Case) -> Iterator[Finding]:
 def _matters(case: Case, joint: str, share: float = 1.0) -> bool:
     """Whether a share of a joint's squared residual is relevant to its torque."""
     fit = next(fit for fit in case.reconstruction.joints if fit.name == joint)
-    return (fit.rms or 0.0) * share ** 0.5 > MATERIAL_RESIDUAL * (fit.torque_rms or 0.0)
+    return (fit.rms or 0.0) * share ** 0.5 > thresholds.MATERIAL_RESIDUAL * (fit.torque_rms or 0.0)
 
 
 def torques_unexplained(case: Case) -> Iterator[Finding]:
     """Report joints whose torque variation is not explained, except joints at rest or with a known missing term."""
     found = {fit.name: fit.r2 for j, (fit, test) in enumerate(zip(case.reconstruction.joints, case.tests.joints,
                                                                   strict=True))
-             if fit.r2 is not None and fit.r2 < LOW_R2 and not case.at_rest(j) and test.explained_by is None}
+             if fit.r2 is not None and fit.r2 < thresholds.LOW_R2 and not case.at_rest(j) and test.explained_by is None}
     if found:
         who, shares = joints_listed([*found]), span([100 * max(r2, 0.0) for r2 in found.values()])
         yield suspect("low-r2", "low R2", who,
@@ -235,8 +227,8 @@ def robust_predicts_better(rows: SampledRows, j: int) -> bool:
             rest = [float(median(np.abs((tau - columns @ value)[stretch == held]))) for value in (plain, robust)]
             if rest[0] > 0:
                 ratios.append(rest[1] / rest[0])
-    return bool(ratios) and float(np.mean(np.array(ratios) < 1.0)) >= PATTERN_BLOCKS \
-        and float(median(ratios)) < 1.0 - ROBUST_GAIN
+    return bool(ratios) and float(np.mean(np.array(ratios) < 1.0)) >= thresholds.PATTERN_BLOCKS \
+        and float(median(ratios)) < 1.0 - thresholds.ROBUST_GAIN
 
 
 def _at_reversals(speed: Array, far: Bools) -> bool:

@@ -12,21 +12,9 @@ from dynid.order_statistics import median
 from dynid.quantities import percent_text
 from dynid.recording.check import Hang, decimal_step, hanging_positions, held_share, repeated_stretch
 from dynid.recording.preparation.selection import at_limit, found_limits
+from dynid.validate import thresholds
 from dynid.validate.joint_motion import JointMotion
 from dynid.validate.suspicions.case import Case, Suspicion, each, suspect, suspicions
-from dynid.validate.thresholds import (
-    CLOCK_CORRELATION,
-    CLOCK_OFF,
-    DEGREES_LIMIT_RATIO,
-    LIMIT_SLACK,
-    MAX_CONDITION,
-    MIN_EQUATIONS,
-    MIN_INDEPENDENT,
-    NOISE_ACCELERATION,
-    REPEATED_SHARE,
-    SATURATED_SHARE,
-    TOO_FAST_RATIO,
-)
 from dynid.validate.words import joint_label, joints_listed
 
 _ENDLESS_RANGE = 4.0 * np.pi  # rad: assumed limit of a joint without limits
@@ -86,9 +74,9 @@ def beyond_limits(case: Case) -> Iterator[Finding]:
     """Report positions or velocities beyond the limits, unless the unit is wrong."""
     if _far(case):
         return
-    beyond = [motion for motion in case.motions if _excess(motion) > LIMIT_SLACK]
+    beyond = [motion for motion in case.motions if _excess(motion) > thresholds.LIMIT_SLACK]
     fast = [motion for motion in case.motions if motion not in beyond and motion.velocity_limit is not None
-            and motion.speed > TOO_FAST_RATIO * motion.velocity_limit]
+            and motion.speed > thresholds.TOO_FAST_RATIO * motion.velocity_limit]
     if beyond:
         names, worst = [motion.joint for motion in beyond], max(beyond, key=_excess)
         yield suspect("position-beyond-limits", "beyond limits", joints_listed(names),
@@ -147,7 +135,7 @@ def torques_saturated(case: Case) -> Iterator[Finding]:
         names = log.joints or case.problem.regression.joints
         lower, upper = found_limits(log.tau, _IN_A_ROW)
         share = at_limit(log.tau, lower, upper, _IN_A_ROW).mean(axis=0)
-        for j in np.flatnonzero(share > SATURATED_SHARE):
+        for j in np.flatnonzero(share > thresholds.SATURATED_SHARE):
             limit = float(upper[j] if np.isfinite(upper[j]) else lower[j])
             yield suspect("torque-saturated", "saturated torque", joint_label(names[j]),
                           f"the torque of {joint_label(names[j])} is cut off at {limit:.4g} in "
@@ -160,7 +148,7 @@ def rows_held(case: Case) -> Iterator[Finding]:
     """Report logs whose rows repeat the previous row in all signals while the robot moves."""
     for log in case.problem.recordings:
         share = held_share(log.q[:_LOOKED_AT], log.tau[:_LOOKED_AT])
-        if share > REPEATED_SHARE:
+        if share > thresholds.REPEATED_SHARE:
             yield suspect("rows-repeated", "repeated rows", log.source,
                           f"{percent_text(100 * share)} of the rows in motion of {log.source} repeat the previous row "
                           f"in every signal: the log was probably written {1.0 / (1.0 - share):.2g} times as fast as "
@@ -204,13 +192,13 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
         factors = []
         for j in range(log.dof):
             a, b = (x[width:, j] - x[:-width, j] for x in (log.q[1:], travel))
-            if np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > CLOCK_CORRELATION:
+            if np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > thresholds.CLOCK_CORRELATION:
                 factors.append(float(a @ b / (b @ b)))
-        if not factors or np.ptp(factors) > CLOCK_OFF * abs(median(factors)):
+        if not factors or np.ptp(factors) > thresholds.CLOCK_OFF * abs(median(factors)):
             continue
         factor = float(median(factors))
-        unit = min(abs(factor * times - 1.0) for times in _SPEED_UNITS) < CLOCK_OFF
-        if abs(factor - 1.0) > CLOCK_OFF and factor > 0 and not unit:
+        unit = min(abs(factor * times - 1.0) for times in _SPEED_UNITS) < thresholds.CLOCK_OFF
+        if abs(factor - 1.0) > thresholds.CLOCK_OFF and factor > 0 and not unit:
             yield suspect("time-scale", "time stamps", log.source,
                           f"time stamps of {log.source} are probably wrong by a factor: positions "
                           f"change {factor:.3g} times as fast as the measured velocity; check the "
@@ -238,7 +226,7 @@ def velocities_for_positions(case: Case) -> Iterator[Finding]:
 
 
 def _correlated(a: Array, b: Array) -> bool:
-    return bool(np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > CLOCK_CORRELATION)
+    return bool(np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > thresholds.CLOCK_CORRELATION)
 
 
 def cutoff_too_high(case: Case) -> Iterator[Finding]:
@@ -254,7 +242,7 @@ def cutoff_too_high(case: Case) -> Iterator[Finding]:
         noise = np.array([one.get("noise_floor") or 0.0 for one in spectra])
         # Power of accelerations by white position noise, differentiated twice, up to the cut-off.
         share = noise * (2.0 * np.pi) ** 4 * cutoff ** 5 / 5.0 / np.maximum(np.mean(log.ddq ** 2, axis=0), 1e-300)
-        if wanted and cutoff > max(wanted) and float(median(share)) > NOISE_ACCELERATION:
+        if wanted and cutoff > max(wanted) and float(median(share)) > thresholds.NOISE_ACCELERATION:
             yield suspect("cutoff-too-high", "cut-off", f"{cutoff:g} Hz",
                           f"the cut-off of {cutoff:g} Hz is too high for {log.source}: about "
                           f"{100 * min(float(median(share)), 1.0):.0f} % of the power of its accelerations is noise "
@@ -273,7 +261,7 @@ def _far(case: Case) -> list[JointMotion]:
         return max((abs(x) for x in (motion.lower, motion.upper) if x is not None), default=_ENDLESS_RANGE)
 
     return [motion for motion in case.motions if motion.unit == "rad" and motion.moves
-            and _reach(motion) > DEGREES_LIMIT_RATIO * limit(motion)]
+            and _reach(motion) > thresholds.DEGREES_LIMIT_RATIO * limit(motion)]
 
 
 def too_few_samples(case: Case) -> Iterator[Finding]:
@@ -281,11 +269,11 @@ def too_few_samples(case: Case) -> Iterator[Finding]:
     rows, base = sum(case.problem.regression.rows), len(case.problem.base)
     effective = sum(case.estimate.uncertainty.facts.get("effective_rows_per_joint", case.problem.regression.rows))
     evidence = {"equations": float(rows), "independent": float(effective), "base_parameters": float(base)}
-    if rows < MIN_EQUATIONS * base:
+    if rows < thresholds.MIN_EQUATIONS * base:
         yield suspect("too-few-samples", "too few samples", "data",
                       f"{rows} equations are few for {base} base parameters: record a longer motion",
                       severity="fatal", evidence=evidence)
-    elif effective < MIN_INDEPENDENT * base:
+    elif effective < thresholds.MIN_INDEPENDENT * base:
         yield suspect("few-independent-samples", "few independent samples", "data",
                       f"{rows} equations contain the information of only {effective:.0f} "
                       f"independent ones, few for {base} base parameters: record a longer motion", evidence=evidence)
@@ -294,9 +282,10 @@ def too_few_samples(case: Case) -> Iterator[Finding]:
 def badly_conditioned(case: Case) -> Iterator[Finding]:
     """Report a regressor with nearly collinear scaled columns."""
     condition = float(case.estimate.diagnostics.get("condition", 0.0))
-    if condition > MAX_CONDITION:
+    if condition > thresholds.MAX_CONDITION:
         yield suspect("badly-conditioned", "condition number", "data",
-                      f"the condition number is {condition:.3g} (columns scaled; below {MAX_CONDITION:g} is good): "
+                      f"the condition number is {condition:.3g} (columns scaled; below "
+                      f"{thresholds.MAX_CONDITION:g} is good): "
                       "with noise, some parameters cannot be distinguished; use an exciting trajectory (dynid excite)",
                       evidence={"condition": condition})
 

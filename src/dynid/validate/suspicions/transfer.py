@@ -11,18 +11,11 @@ from dynid.arrays import Array
 from dynid.findings import Finding
 from dynid.order_statistics import median
 from dynid.regression.residual_series import torque_sums
+from dynid.validate import thresholds
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.hypotheses.other_log import what_changed
 from dynid.validate.reconstruction import Reconstruction, TorqueFit
 from dynid.validate.suspicions.case import Case, each, suspect, suspicions
-from dynid.validate.thresholds import (
-    NOT_CONSTANT_RATIO,
-    ODD_BLOCK_RATIO,
-    RELEVANT_TORQUE,
-    SCALE_LEAVES,
-    SLOPE_CHANGE,
-    WORSE_RATIO,
-)
 from dynid.validate.words import joint_label, joints_listed, listed, sentence, span
 
 EXACT_ERROR = 1e-6  # percent: smaller errors are rounding errors
@@ -33,7 +26,7 @@ def other_logs(case: Case) -> Iterator[Finding]:
     """Report other logs that are predicted far worse than the fitted one, and why."""
     own = case.reconstruction
     for other in case.validations:
-        if other.relative_error > max(WORSE_RATIO * own.relative_error, own.relative_error + 1.0):
+        if other.relative_error > max(thresholds.WORSE_RATIO * own.relative_error, own.relative_error + 1.0):
             yield _why(case, other)
 
 
@@ -92,9 +85,9 @@ def _scaled_joints(own: Reconstruction, other: Reconstruction) -> dict[str, floa
     """Return the joints whose torque on another log has another scale, with measured over predicted torque there."""
     return {fit.name: fit.slope for mine, fit, (_, before, after) in zip(own.joints, other.joints,
                                                                          _scaled_misfits(other), strict=True)
-            if fit.slope is not None and mine.slope is not None and abs(fit.slope - mine.slope) >= SLOPE_CHANGE
-            and after < SCALE_LEAVES * before
-            and (fit.relative_error or 0.0) > WORSE_RATIO * (mine.relative_error or 0.0)}
+            if fit.slope is not None and mine.slope is not None
+            and abs(fit.slope - mine.slope) >= thresholds.SLOPE_CHANGE and after < thresholds.SCALE_LEAVES * before
+            and (fit.relative_error or 0.0) > thresholds.WORSE_RATIO * (mine.relative_error or 0.0)}
 
 
 def _scaled_misfits(other: Reconstruction) -> list[tuple[float, float, float]]:
@@ -123,7 +116,8 @@ def odd_block(case: Case) -> Iterator[Finding]:
     errors = cross.errors * np.sqrt(power / power.mean())
     known = errors[np.isfinite(errors)]
     typical, most = median(known), known.max()
-    if len(known) > 3 and most > ODD_BLOCK_RATIO * typical and most > typical + 100.0 * RELEVANT_TORQUE:
+    least = max(thresholds.ODD_BLOCK_RATIO * typical, typical + 100.0 * thresholds.RELEVANT_TORQUE)
+    if len(known) > 3 and most > least:
         worst = cross.blocks[int(np.nanargmax(errors))]
         block = blocks[worst]
         which, span = f"block {worst + 1}", block.spans[0]
@@ -140,7 +134,8 @@ def logs_differ(case: Case) -> Iterator[Finding]:
     cross = case.cross
     if cross is None or cross.mean < EXACT_ERROR:
         return
-    odd = [one for one in cross.logs if one.from_others > max(WORSE_RATIO * one.from_itself, one.from_itself + 1.0)]
+    odd = [one for one in cross.logs
+           if one.from_others > max(thresholds.WORSE_RATIO * one.from_itself, one.from_itself + 1.0)]
     if odd:
         names = [one.source for one in odd]
         what = listed([f"{one.source} with an error of {one.from_others:.1f} % (from its own other blocks: "
@@ -156,7 +151,8 @@ def logs_differ(case: Case) -> Iterator[Finding]:
 def parameters_not_constant(case: Case) -> Iterator[Finding]:
     """Report parameters that vary between blocks of time by more than their standard errors."""
     cross = case.cross
-    if cross is not None and cross.mean >= EXACT_ERROR and cross.ratio is not None and cross.ratio > NOT_CONSTANT_RATIO:
+    if (cross is not None and cross.mean >= EXACT_ERROR and cross.ratio is not None
+            and cross.ratio > thresholds.NOT_CONSTANT_RATIO):
         yield suspect("parameters-not-constant", "parameters not constant", "parameters",
                       f"between blocks of time, parameters vary by {cross.ratio:.1f} times their standard errors: the "
                       "model is too simple or the robot changes (temperature, load)",
@@ -219,7 +215,7 @@ def _advice(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
     among = {fit.name for fit in judged or other.joints}
     found = {fit.name: fit.slope for fit, (power, before, after) in zip(other.joints, _scaled_misfits(other),
                                                                         strict=True)
-             if fit.name in among and fit.slope is not None and after < SCALE_LEAVES * min(before, power)}
+             if fit.name in among and fit.slope is not None and after < thresholds.SCALE_LEAVES * min(before, power)}
     if found:
         scales = listed([f"{slope:.2g}" for slope in found.values()])
         return (f"the measured torque of {joints_listed([*found])} is {scales} times the predicted torque; check "
