@@ -30,7 +30,7 @@ def main() -> None:
     true = base.matrix @ truth
     where = base.names.index("ZZ1R")
     bits = np.arange(12, 21)
-    found: dict[str, list[float]] = {"wls, unfiltered": [], "wls, filtered as by default": [], "iv, unfiltered": []}
+    found: dict[str, list[float]] = {"wls, unfiltered": [], "wls, default filter": [], "iv, unfiltered": []}
     for one in bits:
         machine = dynid.VirtualRobot(model, truth, LAW, encoder=2 * np.pi / 2.0**one, torque_noise=0.1)
         log = machine.record(reference, seed=int(one))
@@ -41,9 +41,9 @@ def main() -> None:
         for name, estimate in zip(found, estimates, strict=True):
             found[name].append(100.0 * estimate.values[where] / true[where])
     write("closed-loop", [
-        Panel("Inertia ZZ1R that is found", "encoder, bits a turn", "percent of the truth",
+        Panel("Estimate of the inertia ZZ1R", "encoder resolution, bits per turn", "percent of the true value",
               {**{name: (bits, np.array(values)) for name, values in found.items()},
-               "truth": (bits, np.full(len(bits), 100.0))}, dashed=("truth",))])
+               "true value": (bits, np.full(len(bits), 100.0))}, dashed=("true value",))])
     print({name: np.round(values, 1).tolist() for name, values in found.items()})
 
 

@@ -47,13 +47,13 @@ def main() -> None:
             found.append(np.linalg.eigvalsh(model.inertia_matrix(estimate.full, postures)).min())
             kept[name, seconds] = estimate.full
     true = np.linalg.eigvalsh(model.inertia_matrix(truth, postures)).min()
-    falls = {"truth": fall(model, truth), "pc-wls of 2 s": fall(model, kept["pc-wls", 2.0]),
-             "wls of 2 s, which ends here": fall(model, kept["wls", 2.0])}
+    falls = {"true arm": fall(model, truth), "pc-wls, 2 s of data": fall(model, kept["pc-wls", 2.0]),
+             "wls, 2 s of data (the simulation diverges)": fall(model, kept["wls", 2.0])}
     write("consistency", [
-        Panel("Least eigenvalue of the inertia matrix", "length of the log, s", "over 500 postures, kg m²",
+        Panel("Smallest eigenvalue of the inertia matrix", "length of the log, s", "smallest in 500 postures, kg m²",
               {**{name: (spans, np.array(values)) for name, values in least.items()},
-               "truth": (spans, np.full(len(spans), true))}, dashed=("truth",)),
-        Panel("Let go from rest: joint 2", "time, s", "angle, rad", falls, dashed=("truth",))])
+               "true arm": (spans, np.full(len(spans), true))}, dashed=("true arm",)),
+        Panel("Free fall from rest, joint 2", "time, s", "angle, rad", falls, dashed=("true arm",))])
     print(np.round(least["wls"], 4).tolist(), np.round(least["pc-wls"], 4).tolist(), true, list(falls))
 
 

@@ -14,7 +14,7 @@ from dynid.arrays import Array
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito's
 WIDTH, HEIGHT, COLUMNS = 450, 340, 2  # of a panel, pixels
-LEFT, TOP, BOTTOM = 52, 30, 118  # room for labels and the legend
+LEFT, TOP, BOTTOM = 64, 30, 118  # room for labels and the legend
 
 
 @dataclass(frozen=True, eq=False)

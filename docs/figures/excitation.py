@@ -21,11 +21,11 @@ def main() -> None:
     number = np.arange(1, len(order) + 1)
     write("excitation", [
         Panel("Joint 2", "time, s", "angle, rad", {
-            f"searched, condition number {found.condition:.0f}": (t, better[:, 1]),
-            f"at random, {drawn.condition:.0f}": (t, worse[:, 1])}),
-        Panel("Deviations to expect", "base parameter, in the order of the random motion", "SI units", {
-            "searched": (number, found.std[order]), "at random": (number, drawn.std[order])},
-            points=("searched", "at random"), log=True)])
+            f"optimised, condition number {found.condition:.0f}": (t, better[:, 1]),
+            f"random, condition number {drawn.condition:.0f}": (t, worse[:, 1])}),
+        Panel("Expected standard errors", "base parameter, sorted by the random motion", "standard error, SI units", {
+            "optimised": (number, found.std[order]), "random": (number, drawn.std[order])},
+            points=("optimised", "random"), log=True)])
     print(found.condition, drawn.condition, np.median(drawn.std / found.std),
           np.max(drawn.std / found.std))
 

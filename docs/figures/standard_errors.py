@@ -44,9 +44,9 @@ def main() -> None:
     times = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4])
     textbook, ours = np.array([coverage(one, rng) for one in times]).T
     write("standard_errors", [Panel(
-        "Truth inside the stated 95 % interval", "noise hangs together over, s", "percent of parameters",
-        {"rows taken for independent": (times, 100 * textbook), "dynid": (times, 100 * ours),
-         "as stated": (times, np.full(len(times), 95.0))}, dashed=("as stated",))])
+        "Coverage of 95 % intervals", "correlation time of the noise, s", "true values inside, percent",
+        {"textbook formula (independent rows)": (times, 100 * textbook), "dynid": (times, 100 * ours),
+         "nominal 95 %": (times, np.full(len(times), 95.0))}, dashed=("nominal 95 %",))])
     print(np.round(100 * textbook, 1).tolist(), np.round(100 * ours, 1).tolist())
 
 

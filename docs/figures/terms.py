@@ -63,7 +63,7 @@ def velocity_panels() -> list[Panel]:
     first = {name: (v, torque(tables, at, **options)) for name, (tables, options) in shapes.items()}
     low = 1e-6
     held = {"coulomb": (np.array([-2.0, -low, low, 2.0]), np.array([-1.0, -1.0, 1.0, 1.0])),
-            "breakaway: 0.5 N m more is held at rest": (np.array([-2.0, -low, -low, low, low, 2.0]),
+            "breakaway: 0.5 N m more at rest": (np.array([-2.0, -low, -low, low, low, 2.0]),
                                                         np.array([-1.0, -1.0, -1.5, 1.5, 1.0, 1.0]))}
     return [Panel("Friction over velocity", "velocity, rad/s", "torque, N m", first),
             Panel("Breakaway", "velocity, rad/s", "torque, N m", held), load_panel()]
@@ -75,7 +75,7 @@ def load_panel() -> Panel:
     torques[:, 1], dq[:, 1] = bodies, 1.0
     plain, apart = LoadFriction(joints=(JOINT,)), LoadFriction(joints=(JOINT,), separate=True)
     lines = {"load, Fl = 0.1": [0.1 * y for _, _, y in plain.under_load(ROBOT, torques, dq)],
-             "load apart, 0.15 driving and 0.05 driven": [share * y for share, (_, _, y) in zip(
+             "load, separate: 0.15 if driving, 0.05 if driven": [share * y for share, (_, _, y) in zip(
                  (0.15, 0.05), apart.under_load(ROBOT, torques, dq), strict=True)]}
     return Panel("Friction from load, joint moving forward", "torque of the bodies, N m", "friction, N m",
                  {name: (bodies, np.sum(parts, axis=0)) for name, parts in lines.items()})
@@ -114,20 +114,20 @@ def memory_panels() -> list[Panel]:
     dry = {"viscous": {"Fv": 1.0}, "coulomb": {"Fc": 1.0}}
     at = moving(0.5 * hour, forward, hour, warm)
     changes = {"viscous + coulomb at 0.5 rad/s": torque(dry, at),
-               "and drift, three knots": torque({**dry, "drift": {"Fw1_": -0.3, "Fw2_": -0.05, "Fw3_": 0.1}}, at,
+               "with drift, three knots": torque({**dry, "drift": {"Fw1_": -0.3, "Fw2_": -0.05, "Fw3_": 0.1}}, at,
                                                 drift={"knots": 3, "span": (0.0, 3600.0)}),
-               "and temperature, 20 to 50 deg": torque({**dry, "temperature": {"Fct": -0.005, "Fvt": -0.01}}, at,
+               "with temperature, 20 to 50 °C": torque({**dry, "temperature": {"Fct": -0.005, "Fvt": -0.01}}, at,
                                                        temperature={"reference": 40.0})}
-    return [Panel("Friction that remembers: a reversal", "angle, mrad", "torque, N m",
+    return [Panel("Presliding friction at a reversal", "angle, mrad", "torque, N m",
                   {name: (1e3 * q[last][::10], y[last][::10]) for name, y in loops.items()}),
-            delay_panel(), Panel("Friction that changes", "time, min", "torque, N m",
+            delay_panel(), Panel("Friction that changes over time", "time, min", "torque, N m",
                   {name: (hour / 60.0, y) for name, y in changes.items()})]
 
 
 def delay_panel() -> Panel:
     t = np.linspace(0.0, 1.0, 400)
     swing, late = 2.0 * np.sin(2.0 * np.pi * t), 2.0 * np.sin(2.0 * np.pi * (t - 0.04))
-    return Panel("Delay", "time, s", "torque, N m", {"as the positions are": (t, swing), "delay, D = 40 ms": (t, late)})
+    return Panel("Delay", "time, s", "torque, N m", {"without delay": (t, swing), "delay, D = 40 ms": (t, late)})
 
 
 def main() -> None:
