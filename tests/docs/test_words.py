@@ -56,6 +56,7 @@ PRIVATE = {
     r"\b(is|are|was|were) told\b|\bnot told\b|\buntold\b": "given, specified",
     r"\bjudged\b": "compared, tested",
     r"\bhangs? on\b": "is attached to, depends on",
+    r"\bhangs? together\b": "is correlated",
     r"\bstands? behind\b": "follows, comes after",
     r"\bbelow zero\b": "negative",
     r"\b(turning|sliding) joints?\b": "revolute, prismatic joint",
@@ -251,6 +252,12 @@ def test_reports_and_the_studio_have_no_private_words():
 def test_the_documentation_has_no_private_words():
     pages = [*DOCS.rglob("*.md"), *ROOT.glob("*.md")]
     assert [one for path in sorted(pages) for one in found(prose(path), path)] == []
+
+
+def test_labels_of_figures_have_no_private_words():
+    scripts = list(source_nodes(DOCS / "figures"))
+    assert len(scripts) > 5
+    assert [one for path, nodes in scripts for one in found(visible(nodes), path)] == []
 
 
 # A sentence of the documentation names its subject, so that it can be understood when it is read alone.
