@@ -260,6 +260,12 @@ def test_labels_of_figures_have_no_private_words():
     assert [one for path, nodes in scripts for one in found(visible(nodes), path)] == []
 
 
+def test_no_line_of_the_documentation_is_dropped_as_a_comment():
+    """A line that begins with a percent sign is a comment of MyST, so a sentence that continues there loses words."""
+    assert [f"{path.relative_to(ROOT)}:{line}" for path in sorted(DOCS.rglob("*.md")) for line, text in prose(path)
+            if text.lstrip().startswith("%")] == []
+
+
 # A sentence of the documentation names its subject, so that it can be understood when it is read alone.
 WITHOUT_SUBJECT = re.compile(
     r"(\*\*)?((It|They|Its|Their|Otherwise|So|Thus)\b|(This|That|These|Those|Such|Both|Each|One|None) "
