@@ -60,8 +60,12 @@ def _output_keys() -> Iterator[str]:
 
 
 def _finding_codes() -> Iterator[str]:
-    for code in re.findall(r"^\| `([a-z0-9-]+)`", RESULTS_PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE):
-        yield f"finding {code}"
+    """Every code in the first column of the tables of codes and of residual patterns."""
+    page = RESULTS_PAGE.read_text(encoding="utf-8")
+    for heading, start in (("code", ""), ("pattern", "residual-follows-")):
+        rows = page.partition(f"| {heading} | meaning |\n")[2].partition("\n\n")[0]
+        for cell in re.findall(r"^\|([^|]*)\|", rows, flags=re.MULTILINE):
+            yield from (f"finding {start}{code}" for code in re.findall(r"`([a-z0-9-]+)`", cell))
 
 
 def _public_names() -> Iterator[str]:
