@@ -240,7 +240,7 @@ def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentP
         log = ActuatorLog(Recording.from_commands(t, command, command), part.gains)
         matrices = []
         for one in designs:
-            ready = one.problem.with_logs([ChainLog.from_log(one.chain, log, law, gap=1.0, restart=None)])
+            ready = replace(one.problem, logs=(ChainLog.from_log(one.chain, log, law, gap=1.0, restart=None),))
             moved = ready.simulate(one.x, ready.logs[0])
             if moved is None or not _is_inside(moved, [rooms[j] for j in one.chain.joints]):
                 break

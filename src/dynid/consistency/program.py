@@ -56,13 +56,12 @@ class SparseColumns:
 class ProgramSolution:
     """Solution of a cone programme: theta (parameters,), the dual (m,) of each constraint, and the solver's status.
 
-    objective: |M theta - rho|^2. The duals satisfy M'(M theta - rho) = sum_i F_i' z_i at the optimum.
+    The duals z_i of constraints with matrices F_i satisfy M'(M theta - rho) = sum_i F_i' z_i at the optimum.
     """
 
     theta: Array
     duals: tuple[Array, ...]
     status: str
-    objective: float
     iterations: int
 
     @property
@@ -126,8 +125,7 @@ def solve_program(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, s
     if not (np.isfinite(theta).all() and np.isfinite(z).all()):
         raise NotPossibleError("the cone solver returned values that are not finite; the conditions or data are badly "
                                "scaled")
-    return ProgramSolution(theta, duals, str(found.status), float(np.sum((matrix @ theta - rho) ** 2)),
-                           int(found.iterations))
+    return ProgramSolution(theta, duals, str(found.status), int(found.iterations))
 
 
 def optimality_gap(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, solution: ProgramSolution,

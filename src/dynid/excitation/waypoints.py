@@ -51,21 +51,11 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
         j = int(np.argmin(np.isfinite(limits.velocity) & np.isfinite(limits.acceleration)))
         raise DynidError("trapezoids need a velocity and an acceleration limit of every joint; a limit of joint "
                          f"'{limits.names[j]}' is missing")
-    lengths: list[float] = []
-    blocks: list[Array] = []
-
-    def add(length: float, q: Array, v: Array, a: Array) -> None:
-        if length > 1e-12:
-            block = np.zeros((len(q), 6))
-            block[:, 0], block[:, 1], block[:, 2] = q, v, 0.5 * a
-            lengths.append(length)
-            blocks.append(block)
-
+    pieces, zero = list[tuple[float, Array, Array, Array]](), np.zeros(limits.dof)  # duration, q, dq and ddq
     for first, last in pairwise(rows):
         displacement = last - first
         far = np.abs(displacement)
-        if pause > 0:
-            add(pause, first, np.zeros_like(displacement), np.zeros_like(displacement))
+        pieces.append((pause, first, zero, zero))
         if not far.any():
             continue
         # Every joint's limit is a limit of du and ddu for the path parameter u from 0 to 1.
@@ -75,14 +65,15 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
         rise = min(speed / push, 1.0 / np.sqrt(push))
         top = push * rise
         flat = (1.0 - top * rise) / top
-        add(rise, first, np.zeros_like(displacement), push * displacement)
-        add(flat, first + 0.5 * top * rise * displacement, top * displacement, np.zeros_like(displacement))
-        add(rise, last - 0.5 * top * rise * displacement, top * displacement, -push * displacement)
-    if pause > 0:
-        add(pause, rows[-1], np.zeros(rows.shape[1]), np.zeros(rows.shape[1]))
-    if not blocks:
+        pieces += [(rise, first, zero, push * displacement),
+                   (flat, first + 0.5 * top * rise * displacement, top * displacement, zero),
+                   (rise, last - 0.5 * top * rise * displacement, top * displacement, -push * displacement)]
+    lasting = [piece for piece in (*pieces, (pause, rows[-1], zero, zero)) if piece[0] > 1e-12]
+    if not lasting:
         raise DynidError("all points are the same, so there is no motion")
-    return Piecewise(np.concatenate([[0.0], np.cumsum(lengths)]), np.array(blocks))
+    coefficients = np.zeros((len(lasting), limits.dof, 6))
+    coefficients[:, :, :3] = [np.stack([q, v, 0.5 * a], axis=1) for _, q, v, a in lasting]
+    return Piecewise(np.cumsum([0.0, *(piece[0] for piece in lasting)]), coefficients)
 
 
 def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piecewise:

@@ -142,7 +142,7 @@ def _reaching(lower: Array, upper: Array, outermost: tuple[Array, Array], postur
     return np.fmin(lower, inside), np.fmax(upper, inside)
 
 
-FACTOR = 10.0  # default limit of the condition number, relative to that in the initial posture
+FACTOR = 10.0  # limit of the condition number, relative to that in the initial posture
 LOOP_LIMIT_STEP = 1e-5  # rad or m: step of numerical derivatives
 _NOT_CLOSED = 1e6  # condition number of loops that do not close, relative to the largest allowed condition number
 
@@ -161,15 +161,14 @@ class LoopLimit:
     refinement = 1
 
     @staticmethod
-    def from_robot(robot: Robot, condition: float | None = None) -> LoopLimit | None:
-        """Return the limit for a robot, by default FACTOR times the condition number in its initial posture; None
-        without loops."""
+    def from_robot(robot: Robot) -> LoopLimit | None:
+        """Return the limit for a robot: FACTOR times the condition number in its initial posture; None without
+        loops."""
         followers = robot.followers
         if followers is None or followers.loops is None:
             return None
-        if condition is None:
-            condition = FACTOR * float(closure_conditions(robot, closed_chain(robot).begin[None, :robot.dof])[0])
-        return LoopLimit(robot, condition)
+        at_start = closure_conditions(robot, closed_chain(robot).begin[None, :robot.dof])
+        return LoopLimit(robot, FACTOR * float(at_start[0]))
 
     def tightened(self, excess: float) -> LoopLimit:
         return replace(self, margin=min(self.margin + excess, 0.5))

@@ -185,34 +185,6 @@ class FourierSeries:
 
 
 @dataclass(frozen=True, eq=False)
-class FourierQuintic:
-    """Trajectory of a Fourier series plus a quintic over the whole duration, which can have any state at both ends
-    (Park, 2006); quintic: coefficients of the powers 0 to 5 of t / duration (dof, 6)."""
-
-    series: FourierSeries
-    quintic: Array
-
-    def __post_init__(self) -> None:
-        quintic = joint_rows("the quintic", self.quintic)
-        if quintic.shape != (self.series.dof, 6):
-            raise DynidError(f"the quintic needs six coefficients for each of {self.series.dof} joints, "
-                             f"got {quintic.shape}")
-        object.__setattr__(self, "quintic", quintic)
-
-    @property
-    def dof(self) -> int:
-        return self.series.dof
-
-    @property
-    def duration(self) -> float:
-        return self.series.duration
-
-    def at(self, t: ArrayLike) -> Motion:
-        powers = power_functions(np.clip(np.atleast_1d(np.asarray(t, dtype=float)), 0.0, self.duration), self.duration)
-        return Motion(*(x + y for x, y in zip(self.series.at(t), powers @ self.quintic.T, strict=True)))
-
-
-@dataclass(frozen=True, eq=False)
 class Joined:
     """Sequence of trajectories; continuity between them is not checked."""
 
