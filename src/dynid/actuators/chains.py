@@ -80,8 +80,8 @@ class LogSignals:
             commands.
         rate: commanded velocities (rows, n).
         feed, supply: feed-forward and supply of the drives (rows, n), see `DriveLaw.signals`.
-        starts: rows (segments,) at which the simulation restarts, because rows before them are missing.
-        first: positions and velocities at these rows (segments, 2, n).
+        starts: rows (segments,) at which the simulation restarts, because the rows before a restart are missing.
+        first: positions and velocities at the rows `starts` (segments, 2, n).
     """
 
     t: Array

@@ -44,7 +44,7 @@ class Released:
     Attributes:
         name: name of the parameter.
         given, value: given and estimated value.
-        std: standard error of the estimated value, NaN if the data do not determine it.
+        std: standard error of the estimated value, NaN if the data do not determine the value.
         decrease: relative decrease of the squared position error by the estimated value.
     """
 
@@ -113,8 +113,8 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | No
 
 def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
     """Return the delay that the first stage would estimate, s, and initial values (unknowns,) for this delay. A wrong
-    delay may make a stiff loop unstable. All other values of the fit are then far from those with the right delay, and
-    iterations from these values do not reach the solution."""
+    delay may make a stiff loop unstable. All other values of the fit are then far from the solution with the right
+    delay, and iterations from the values of the fit do not reach this solution."""
     free = replace(problem, known=tuple({key: value for key, value in own.items() if key != "delay"}
                                         for own in problem.known))
     first = first_stage(with_friction(free, "m1", (), None)).values

@@ -54,7 +54,7 @@ class Consistency:
         centres: limits on centres of mass, by link.
         masses: limits on masses of links, kg.
         positive: whether parameters such as friction and rotor inertia must not be negative.
-        heaviest: upper bound of the total mass, kg. It bounds masses that have no effect on the motion.
+        heaviest: upper bound of the total mass, kg, which also bounds masses that have no effect on the motion.
         known: exact values of parameters, by name.
         largest: upper bound of the absolute value of parameters that the motion does not determine, by name.
         dissipating: rows (k, parameters) of conditions rows @ theta >= 0, by the name of what dissipates power.

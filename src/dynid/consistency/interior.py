@@ -87,8 +87,8 @@ def _widened(block: ConeConstraint, width: int) -> ConeConstraint:
 def moved_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
     """Return parameters strictly inside the set near theta (parameters,), and the largest change of a parameter.
 
-    Solutions of solvers may be outside the set by their tolerance. A small mass and inertia is added to each such body;
-    if other limits forbid this, theta is moved toward an interior point.
+    Solutions of solvers may be outside the set by their tolerance. A small mass and inertia is added to each body
+    outside the set; if other limits forbid the addition, theta is moved toward an interior point.
     """
     outside = [block for block in consistency.blocks if block.cone != "zero"
                and block.slack(theta) < _rounding(block, theta)]

@@ -8,9 +8,9 @@ whose logarithm is the log-det divergence and whose integral is known. The Eucli
 parameters, each scaled by the nominal body's own mass and size. In both, 1/sqrt(strength) is about the relative
 difference of the true robot from the nominal one.
 
-The strength maximises the probability of the measured torques over all robots (the evidence, MacKay 1992). It depends
-on the noise of the torques. Because of the autocorrelation of the residuals, the effective number of independent rows
-is used.
+The strength maximises the probability of the measured torques over all robots (the evidence, MacKay 1992). The best
+strength depends on the noise of the torques. Because of the autocorrelation of the residuals, the effective number of
+independent rows is used.
 """
 
 from __future__ import annotations

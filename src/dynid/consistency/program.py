@@ -135,8 +135,9 @@ def optimality_gap(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, 
     omit the noise of the data, so f can be much smaller than the misfit that decides on the accuracy needed.
 
     With r = M'(M theta - rho) - sum_i F_i' z_i, every theta' of the set and all multipliers z of the dual cones satisfy
-    f(theta') >= f(theta) - sum_i z_i (F_i theta + g_i) + r (theta' - theta). The vector r contains rounding errors. It
-    counts with the parameters' magnitudes, at least their scale (parameters,).
+    f(theta') >= f(theta) - sum_i z_i (F_i theta + g_i) + r (theta' - theta). The vector r contains rounding errors. The
+    error of the bound by rounding is |r| times the magnitudes of the parameters, which are at least `scale`
+    (parameters,).
     """
     theta, gap = solution.theta, 0.0
     error = matrix @ theta - rho

@@ -40,7 +40,7 @@ class ExcitingMotion:
 
     Attributes:
         trajectory: the motion, with the path from and to the home posture, if requested.
-        core: the exciting part of the motion, without this path.
+        core: the exciting part of the motion, without the path from and to the home posture.
         model, base, limits: model, its base parameters, and limits of the motion.
         criterion, value: criterion and its value over the core at `rate` (Hz).
         condition: condition number of the unscaled base regressor.

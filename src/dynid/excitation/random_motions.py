@@ -95,7 +95,8 @@ class Sines:
 
     @property
     def jumps(self) -> bool:
-        """Always True: the acceleration starts at its maximum."""
+        """Whether the acceleration jumps: always, because a sine velocity from rest starts with its largest
+        acceleration."""
         return True
 
     def at(self, t: ArrayLike) -> Motion:

@@ -79,8 +79,8 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
 def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piecewise:
     """Return quintics through points (rows, dof) at the times `when` (rows,), s, from rest to rest.
 
-    Velocity and acceleration are continuous. At the points they are those of the cubic spline through the points, or
-    zero with `stop`.
+    Velocity and acceleration are continuous. At the points, velocity and acceleration are equal to those of the cubic
+    spline through the points, or zero with `stop`.
     """
     rows, t = _checked_points(points), np.array(when, dtype=float)
     if t.shape != (len(rows),) or t[0] != 0.0 or not (np.diff(t) > 0).all():

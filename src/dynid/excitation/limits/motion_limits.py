@@ -31,7 +31,7 @@ class Limits:
         space: collision and workspace limits, or None.
         loops: smallest distance of closed loops from singular postures, or None.
         margin: share of the robot's own limits that was kept free.
-        outermost: lowest and highest positions (dof,) without this margin, for first, last and home postures.
+        outermost: lowest and highest positions (dof,) with no margin kept free, for first, last and home postures.
     """
 
     lower: Array
@@ -123,7 +123,8 @@ class Limits:
                              code)
 
     def require_top_speeds(self, motion: str) -> None:
-        """Raise an error for a joint without a velocity limit; motion: name of the motion that needs these limits."""
+        """Raise an error for a joint without a velocity limit; motion: name of the motion that needs velocity
+        limits."""
         if not np.isfinite(self.velocity).all():
             raise DynidError(f"{motion} needs the top speed of joint "
                              f"'{self.names[int(np.argmin(np.isfinite(self.velocity)))]}'",

@@ -31,7 +31,7 @@ class MotionProblem:
         family: motions that satisfy the conditions at both ends.
         information: Fisher information of a motion.
         criterion: optimality criterion.
-        limits, nonlinear: all limits, and those that are not linear in the coefficients of a motion.
+        limits, nonlinear: all limits, and the limits that are not linear in the coefficients of a motion.
         t: times (m,), s, at which criterion and limits are evaluated.
     """
 

@@ -52,7 +52,7 @@ class WholeBodyStates(NamedTuple):
     Attributes:
         q: configurations (samples, 7 + n).
         v, a: velocities and accelerations (samples, 6 + n).
-        postures: postures of the configurations.
+        postures: the configurations as `Postures`, with errors of the feet and derivatives.
     """
 
     q: Array

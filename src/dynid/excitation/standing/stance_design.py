@@ -54,7 +54,7 @@ _FREE_JOINT_REACH = 1.0  # rad: assumed half range of joints without a range
 
 @dataclass(frozen=True, eq=False)
 class StandingDesign(ExperimentDesign):
-    """Experiment design of a motion with standing feet; its trajectories are those of the driving coordinates. limit:
+    """Experiment design of a motion with standing feet, whose trajectories have the driving coordinates alone. limit:
     limits of the standing feet and of all 6 + n coordinates."""
 
     limit: StandingLimit

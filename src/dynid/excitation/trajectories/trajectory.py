@@ -28,7 +28,7 @@ class Motion(NamedTuple):
 
 
 class Trajectory(Protocol):
-    """Base class of trajectories: joint motions as functions of time."""
+    """Protocol of trajectories: joint motions as functions of time."""
 
     @property
     def duration(self) -> float: ...
@@ -186,7 +186,7 @@ class FourierSeries:
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """Sequence of trajectories; continuity between them is not checked."""
+    """Sequence of trajectories; continuity from one trajectory to the next is not checked."""
 
     parts: tuple[Trajectory, ...]
 
