@@ -188,7 +188,8 @@ def _settings(law: DriveLaw, gains: Mapping[str, Sequence[float]], known: Mappin
     settings: list[dict[str, float]] = [{}]
     for name, values in gains.items():
         if not len(values) or not np.isfinite(values).all():
-            raise DynidError(f"the gain {name} needs numbers, got {list(values)}", code="wrong-gain")
+            raise DynidError(f"the values of the gain {name} must be finite numbers, got {list(values)}",
+                             code="wrong-gain")
         settings = [{**one, name: float(value)} for one in settings for value in values]
     return settings
 

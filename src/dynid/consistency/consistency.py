@@ -81,7 +81,7 @@ class Consistency:
         if self.form not in ("pseudo", "spatial"):
             raise ModelError(f"the inertia condition has form 'pseudo' (4 x 4) or 'spatial' (6 x 6), not '{self.form}'")
         if not np.isfinite(self.margin) or self.margin < 0:
-            raise ModelError(f"the margin must be a non-negative number, got {self.margin}")
+            raise ModelError(f"the margin of the inertia matrices must be a non-negative number, got {self.margin}")
         for body in [*self.centres, *(body for limit in self.masses for body in limit.bodies)]:
             if body not in self.bodies:
                 raise ModelError(f"a limit is given for link '{body}', which is not in the model; its links are "

@@ -58,13 +58,14 @@ def _interior_point(consistency: Consistency) -> Array:
     solution = solve_program(blocks, target, np.ones(1), np.append(scales(consistency), 1.0))
     names = "; ".join(strongest_conditions(consistency, solution.duals, _CONTRADICTION_SHARE))
     if solution.impossible or (solution.solved and solution.theta[width] < -_NO_ROOM):
-        raise NotPossibleError(f"no robot satisfies all of these conditions together, so loosen one: {names}",
+        raise NotPossibleError(f"no robot satisfies all of the following conditions, so loosen one of them: {names}",
                                code="conditions-contradict")
     if not solution.solved:
         raise NotPossibleError("the conditions could not be checked against each other (solver status: "
                                f"{solution.status}); check for limits in units other than kilograms and metres")
     if solution.theta[width] < _NO_ROOM:
-        raise NotPossibleError(f"only single parameter values satisfy these conditions together; loosen one: {names}",
+        raise NotPossibleError("only single parameter values satisfy all of the following conditions; loosen one of "
+                               f"them: {names}",
                                code="conditions-without-interior")
     return solution.theta[:width]
 

@@ -77,7 +77,7 @@ def nominal_model(consistency: Consistency, values: Array | None = None) -> Nomi
     whole = float(sum(pseudo[3, 3] for pseudo in matrices))
     if whole > consistency.heaviest:
         raise NotPossibleError(f"the nominal model weighs {whole:.6g} kg, above the limit of "
-                               f"{consistency.heaviest:g} kg for the whole robot; are its masses in grams?",
+                               f"{consistency.heaviest:g} kg for the whole robot; check whether masses are in grams",
                                code="nominal-too-heavy")
     return Nominal(np.array(matrices).reshape(-1, 4, 4), theta, tuple(thickened))
 

@@ -45,12 +45,12 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
     """
     rows = _checked_points(points, limits)
     if not 0 < share <= 1 or pause < 0:
-        raise DynidError("trapezoids need a share of the limits between 0 and 1 and a pause of zero or more, got "
-                         f"{share} and {pause} s")
+        raise DynidError("a trapezoidal motion needs a share of the limits between 0 and 1 and a pause of zero or "
+                         f"more, got {share} and {pause} s")
     if not np.isfinite(limits.velocity).all() or not np.isfinite(limits.acceleration).all():
         j = int(np.argmin(np.isfinite(limits.velocity) & np.isfinite(limits.acceleration)))
-        raise DynidError("trapezoids need a velocity and an acceleration limit of every joint; a limit of joint "
-                         f"'{limits.names[j]}' is missing")
+        raise DynidError("a trapezoidal motion needs a velocity and an acceleration limit of every joint; a limit "
+                         f"of joint '{limits.names[j]}' is missing")
     pieces, zero = list[tuple[float, Array, Array, Array]](), np.zeros(limits.dof)  # duration, q, dq and ddq
     for first, last in pairwise(rows):
         displacement = last - first

@@ -98,7 +98,8 @@ class Limits:
                     own["lower"], own["upper"] = _reaching(own["lower"], own["upper"], (lower, upper), posture)
         unknown = [name for name in given if name not in Limits.__dataclass_fields__]
         if unknown:
-            raise DynidError(f"there is no limit '{unknown[0]}'; limits are {', '.join(Limits.__dataclass_fields__)}")
+            raise DynidError(f"'{unknown[0]}' is not a limit of a motion; limits are "
+                             f"{', '.join(Limits.__dataclass_fields__)}")
         return Limits(**(own | given))
 
     @property

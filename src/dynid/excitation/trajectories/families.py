@@ -179,7 +179,8 @@ class Splines:
     def __post_init__(self) -> None:
         check_quantity(DURATION, self.duration, "the duration of a motion")
         if isinstance(self.knots, str) and self.knots != "free":
-            raise DynidError(f"knots are an array of inner knots, or 'free' for a search, got '{self.knots}'",
+            raise DynidError("knots of a spline are an array of inner knots, or 'free' for a search, got "
+                             f"'{self.knots}'",
                              code="bad-knots")
         inner = self.inner_knots
         if ((inner <= 0) | (inner >= self.duration)).any() or (np.diff(inner) <= 0).any():

@@ -167,7 +167,8 @@ class FourierSeries:
             raise DynidError("a Fourier series needs a and b of the same shape and one q0 per joint, got shapes "
                              f"{a.shape}, {b.shape} and {q0.shape}", code="bad-coefficients")
         if not self.period > 0 or not self.periods > 0:
-            raise DynidError(f"a Fourier series needs a period above zero, got {self.period} s, {self.periods} times")
+            raise DynidError("a Fourier series needs a period and a number of periods above zero, got "
+                             f"{self.period} s and {self.periods} periods")
         for name, value in (("a", a), ("b", b), ("q0", q0)):
             object.__setattr__(self, name, value)
 
