@@ -108,7 +108,7 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
     errors: dict[str, ModelErrors] = {}
     better: dict[str, float] = {}
     for model, simpler in _EXTENDED_MODELS.items():
-        if simpler and not any(one == kept for one in simpler) and model not in ("m3",):
+        if simpler and kept not in simpler and model != "m3":
             continue
         title = f"friction model {model.upper()} ({FRICTION_TITLES[model]})"
         try:
