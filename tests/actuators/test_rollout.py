@@ -101,7 +101,7 @@ def test_states_at_starts_share_simulations():
     problem = problem_of()
     log = problem.logs[0]
     signals = replace(log.signals, starts=np.array([0, 100, 200]), first=np.repeat(log.signals.first, 3, axis=0))
-    problem = problem.with_logs((replace(log, signals=signals),)).estimating(("armature",)).with_starts()
+    problem = replace(problem, logs=(replace(log, signals=signals),)).estimating(("armature",)).with_starts()
     x = problem.start([{"armature": 0.01}])
     assert len(x) == 7
     steps = 1e-3 * scales(problem, x)

@@ -110,7 +110,7 @@ def test_joints_that_move_are_recovered(found):
 def test_a_joint_at_rest_is_fixed_and_named(found):
     estimate, _, told = found
     still = NAMES[STILL]
-    assert [note.text for note in estimate.notes if note.text.startswith(still) and "not move" in note.text]
+    assert [note.text for note in estimate.notes if still in note.text and "fixed at their positions" in note.text]
     assert all(one.is_given for one in estimate.parameters if one.joint == still)
     joints, _ = estimate.posterior.simulated()
     others = [estimate[name, "armature"].value for name in NAMES if name != still]

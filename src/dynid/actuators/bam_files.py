@@ -184,8 +184,8 @@ def write_bam_parameters(found: ActuatorEstimate | BamParameters, path: str | Pa
     """
     if isinstance(found, ActuatorEstimate):
         if joint is None and len(found.joints) > 1:
-            raise ModelError(f"a BAM file holds one actuator; the estimate has the joints {', '.join(found.joints)}",
-                             "give joint=...", "which-joint")
+            raise ModelError("a parameter file of BAM contains one actuator, but the estimate has the joints "
+                             f"{', '.join(found.joints)}", "give joint=...", "which-joint")
         name = joint or found.joints[0]
         if name not in found.joints:
             raise ModelError(f"the estimate has no joint '{name}'; its joints are {', '.join(found.joints)}",

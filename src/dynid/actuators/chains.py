@@ -80,8 +80,8 @@ class LogSignals:
             commands.
         rate: commanded velocities (rows, n).
         feed, supply: feed-forward and supply of the drives (rows, n), see `DriveLaw.signals`.
-        starts: rows (segments,) at which the simulation restarts, because rows before them are missing.
-        first: positions and velocities at these rows (segments, 2, n).
+        starts: rows (segments,) at which the simulation restarts, because the rows before a restart are missing.
+        first: positions and velocities at the rows `starts` (segments, 2, n).
     """
 
     t: Array
@@ -120,10 +120,10 @@ class LogSignals:
             starts = np.concatenate(pieces)
         first = np.array([_state(t, q, int(a), int(b)) for a, b in pairwise([*starts, len(t)])])
         ramp = np.zeros((2, *command.shape))
-        return LogSignals(t, q, command, _integral(t, command, ramp), ramp, np.ascontiguousarray(rate),
-                          np.ascontiguousarray(signals["feed"][:, joints] if "feed" in signals else np.zeros_like(q)),
-                          np.ascontiguousarray(signals["supply"][:, joints] if "supply" in signals
-                                               else np.ones_like(q)), starts.astype(np.int64), first)
+        feed, supply = (np.ascontiguousarray(signals[name][:, joints]) if name in signals else np.full_like(q, default)
+                        for name, default in (("feed", 0.0), ("supply", 1.0)))
+        return LogSignals(t, q, command, _integral(t, command, ramp), ramp, np.ascontiguousarray(rate), feed, supply,
+                          starts.astype(np.int64), first)
 
     def at_speeds(self, limits: Array) -> LogSignals:
         """Return the signals with commands whose speed is limited by the drives to `limits` (n,), rad/s."""

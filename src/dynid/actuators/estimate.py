@@ -117,7 +117,7 @@ class ActuatorEstimate:
         law: name of the drive law.
         friction: friction model, "m1" to "m6".
         parameters: all parameters of all joints.
-        notes: parameters that the data cannot distinguish, and experiments that would distinguish them.
+        notes: parameters that the data cannot distinguish, and experiments that would distinguish these parameters.
         findings: probable errors in the logs, the gains or the robot file.
         comparison: results of the friction models that were compared.
         logs: measured and simulated positions.

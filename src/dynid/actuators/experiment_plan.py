@@ -33,7 +33,8 @@ class ExperimentPart:
         load: name of the load to mount, see `design_actuator_experiment`; empty for a robot without a load.
         t: times (rows,), s.
         command: commanded positions (rows, joints), rad or m.
-        separates: factors by which standard errors grow without this recording, for the parameters that need it most.
+        separates: factors by which standard errors grow without this recording, for the parameters that need the
+            recording most.
     """
 
     kind: str
@@ -62,7 +63,7 @@ class ActuatorExperiment:
         units: units of these parameters.
         values: nominal values that the design assumes (parameters,).
         std: expected standard errors (parameters,), with position errors of RESIDUAL_STD.
-        sizes: scales of the parameters (parameters,): nominal values, or typical values if these are larger.
+        sizes: scales of the parameters (parameters,): the larger of nominal and typical values.
         notes: sentences on limits of the design.
     """
 

@@ -188,7 +188,8 @@ def _settings(law: DriveLaw, gains: Mapping[str, Sequence[float]], known: Mappin
     settings: list[dict[str, float]] = [{}]
     for name, values in gains.items():
         if not len(values) or not np.isfinite(values).all():
-            raise DynidError(f"the gain {name} needs numbers, got {list(values)}", code="wrong-gain")
+            raise DynidError(f"the values of the gain {name} must be finite numbers, got {list(values)}",
+                             code="wrong-gain")
         settings = [{**one, name: float(value)} for one in settings for value in values]
     return settings
 
@@ -240,7 +241,7 @@ def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentP
         log = ActuatorLog(Recording.from_commands(t, command, command), part.gains)
         matrices = []
         for one in designs:
-            ready = one.problem.with_logs([ChainLog.from_log(one.chain, log, law, gap=1.0, restart=None)])
+            ready = replace(one.problem, logs=(ChainLog.from_log(one.chain, log, law, gap=1.0, restart=None),))
             moved = ready.simulate(one.x, ready.logs[0])
             if moved is None or not _is_inside(moved, [rooms[j] for j in one.chain.joints]):
                 break

@@ -70,7 +70,7 @@ def left_out_errors(problems: Sequence[ChainProblem], start: Callable[[int, Chai
         halves = validation_halves(problem, restart)
         for part, (logs, left_out) in enumerate((halves, halves[::-1]), 1):
             place = f"chain {k + 1} of {len(problems)}, part {part} of 2"
-            own_logs = problem.with_logs(logs)
+            own_logs = replace(problem, logs=logs)
             fit = refine(own_logs, start(len(fitted), own_logs), max_iterations=_FOLD_ITERATIONS, finish=False,
                          progress=prefixed(progress, f"{place}, "))
             fitted.append(own_logs.values(fit.x))
@@ -108,7 +108,7 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
     errors: dict[str, ModelErrors] = {}
     better: dict[str, float] = {}
     for model, simpler in _EXTENDED_MODELS.items():
-        if simpler and not any(one == kept for one in simpler) and model not in ("m3",):
+        if simpler and kept not in simpler and model != "m3":
             continue
         title = f"friction model {model.upper()} ({FRICTION_TITLES[model]})"
         try:

@@ -83,8 +83,8 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     still = still_joints([entry.recording for entry in entries])
     moving = [k for k, chain in enumerate(robot_chains(robot)) if not np.isin(chain.joints, still).all()]
     if len(still):
-        remarks.append(f"{', '.join(robot.joint_names[j] for j in still)}: does not move in any log (by less than "
-                       f"{MIN_MOTION:g} rad), so it is fixed at its position and its values are not estimated.")
+        remarks.append(f"Joints that move by less than {MIN_MOTION:g} rad in every log are fixed at their positions, "
+                       f"and their values are not estimated: {', '.join(robot.joint_names[j] for j in still)}.")
     for restart in _OPEN_LOOP_RESTARTS if chosen_law.name == "current" else (None,):
         stages = []
         for k, chain in enumerate(moving, 1):

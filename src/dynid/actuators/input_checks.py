@@ -76,7 +76,7 @@ def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> 
             usable.append(replace(log, recording=recording))
         except RecordingError as problem:
             problems.append(problem)
-            remarks.append(f"Left out: {problem.reason}")
+            remarks.append(f"A log is left out: {problem.reason}")
     if not usable:
         raise problems[0]
     limit = MAX_SIMULATED_TIME / max(len(chain.joints) for chain in robot_chains(robot))

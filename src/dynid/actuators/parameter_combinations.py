@@ -81,9 +81,9 @@ def _combination(problem: ChainProblem, chosen: list[int], exact: bool, together
 
     Args:
         problem, chosen: the problem, and the numbers of the unknowns.
-        exact: whether they change nothing at all together.
-        together: whether they belong to one combination.
-        is_opposite: whether one has to decrease as another increases.
+        exact: whether a common change of the unknowns has no effect at all on the motion.
+        together: whether the unknowns belong to one combination.
+        is_opposite: whether one unknown has to decrease as another increases.
     """
     labels = [problem.label(k) for k in chosen]
     names = {problem.unknowns[k].name for k in chosen}
@@ -99,24 +99,25 @@ def _combination(problem: ChainProblem, chosen: list[int], exact: bool, together
 
 
 def experiment(names: set[str], is_opposite: bool = False) -> str:
-    """Return a sentence on the experiment that separates the given parameters. is_opposite: as in `_combination`."""
+    """Return a sentence on the experiment that separates the given parameters. is_opposite: whether one parameter has
+    to decrease as another increases, so that the motion does not change."""
     if names & _DRIVE_PARAMETERS and names & _MECHANICAL_PARAMETERS:
         given = next((f"known {name} (--gain {name}=VALUE)" for name in ("kp", "kd") if name in names), "")
         if is_opposite and given:
-            return f"A {given} or a second gain setting separates them (`dynid excite --actuator`)."
+            return f"A {given} or a second gain setting separates these parameters (`dynid excite --actuator`)."
         given = given and f", a {given}"
-        return f"A known mass{given} or a second gain setting separates them (`dynid excite --actuator`)."
+        return f"A known mass{given} or a second gain setting separates these parameters (`dynid excite --actuator`)."
     if "delay" in names:
-        return "Faster motion separates them: a chirp up to the bandwidth of the joint, or steps."
+        return "Faster motion separates these parameters: a chirp up to the bandwidth of the joint, or steps."
     if names & {"offset", "bias"}:
-        return "Motion over a wider range of gravity separates them, for example half a turn of the joint."
+        return "Motion over a wider range of gravity separates these parameters, for example half a turn of the joint."
     if any(name.startswith(("load", "quadratic", "stribeck_load")) for name in names):
-        return "Logs with at least two known masses separate them, lifted and lowered."
+        return "Logs with at least two known masses that are lifted and lowered separate these parameters."
     if any(name.startswith("stribeck") for name in names):
-        return "Slow motion through standstill separates them, at speeds below 0.2 rad/s."
+        return "Slow motion through standstill separates these parameters, at speeds below 0.2 rad/s."
     if "backlash" in names:
         return "Slow reversals against gravity determine the backlash."
-    return "Motion at several speeds and accelerations separates them (`dynid excite --actuator`)."
+    return "Motion at several speeds and accelerations separates these parameters (`dynid excite --actuator`)."
 
 
 STRUCTURE_STEP = 1e-4  # step of the finite differences of the simulation inputs, relative to a parameter's scale

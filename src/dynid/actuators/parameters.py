@@ -18,7 +18,8 @@ class ActuatorParameter:
         name: name, such as "armature".
         unit: unit, such as "kg m^2".
         lower, upper: bounds of an estimate, in `unit`.
-        typical: typical value. A standard error below half of it, or of the estimate, identifies a parameter.
+        typical: typical value. A parameter is identified if its standard error is below half of the typical value, or
+            below a quarter of the estimate.
         value: default value, used if the parameter is neither given nor estimated.
     """
 

@@ -98,8 +98,9 @@ class ActuatorPosterior:
     def simulated(self, x: Array | None = None) -> tuple[tuple[SimulatedJoint, ...], tuple[TorqueLoss, ...]]:
         """Return the joints with drives as simulators model them, and the torque that simulators cannot represent.
 
-        Friction beyond Coulomb and viscous friction is replaced by the damping and frictionloss that predict it best
-        along the logs; a constant offset is omitted. x: values (k,) of the unknowns; the estimate by default.
+        Friction beyond Coulomb and viscous friction is replaced by the damping and frictionloss that predict the
+        friction torque best along the logs; a constant offset is omitted. x: values (k,) of the unknowns; the estimate
+        by default.
         """
         law, joints, losses = drive_law(self.law), [], []
         for j, table in enumerate(self.tables(self.values if x is None else x)):

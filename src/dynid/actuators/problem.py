@@ -247,9 +247,6 @@ class ChainProblem:
             parts.append(log.signals.q - simulated)
         return np.concatenate(parts)
 
-    def with_logs(self, logs: Sequence[ChainLog]) -> ChainProblem:
-        return replace(self, logs=tuple(logs))
-
     def estimating(self, names: Sequence[str], *, shared: Sequence[str] = ()) -> ChainProblem:
         """Return the problem with other unknowns: parameters `names` of each joint, and `shared` by all joints."""
         items = self.items

@@ -44,7 +44,7 @@ class Released:
     Attributes:
         name: name of the parameter.
         given, value: given and estimated value.
-        std: standard error of the estimated value, NaN if the data do not determine it.
+        std: standard error of the estimated value, NaN if the data do not determine the value.
         decrease: relative decrease of the squared position error by the estimated value.
     """
 
@@ -55,18 +55,9 @@ class Released:
     decrease: float
 
 
-@dataclass(frozen=True, eq=False)
-class Untested:
-    """A given parameter that the data cannot test: its name, and the relative changes of the estimates per relative
-    change of the parameter, by label of the estimate."""
-
-    name: str
-    changes: dict[str, float]
-
-
-def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Untested | None:
-    """Return the value of a parameter that fits the data better than the given value; None if the data agree with the
-    given value.
+def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Note | None:
+    """Return the value of a parameter that fits the data better than the given value, or a note if the data cannot test
+    the given value; None if the data agree with it.
 
     The parameter has one value for all joints. All other parameters are fitted again with a value below and a value
     above the given one. If neither value increases the errors, the data do not test the parameter. If one value
@@ -98,7 +89,7 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
     is_lower = best[0] < (1.0 - MIN_DECREASE) * cost
     if not is_lower and best[0] < (1.0 + MIN_DECREASE) * cost:
         change = best[1] / given[0] - 1.0 if given[0] else 0.0
-        return None if name in ("delay", "bias") else Untested(name, _shared_changes(problem, fit, best[2], change))
+        return None if name in ("delay", "bias") else _untested_note(problem, fit, best[2], name, change)
     if not is_lower and _curved_minimum(cost, trials[:2], given[0], step):
         return None
     wider = replace(problem, unknowns=(*problem.unknowns, Unknown(name, -1, items[name])))
@@ -122,8 +113,8 @@ def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Un
 
 def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
     """Return the delay that the first stage would estimate, s, and initial values (unknowns,) for this delay. A wrong
-    delay may make a stiff loop unstable. All other values of the fit are then far from those with the right delay, and
-    iterations from these values do not reach the solution."""
+    delay may make a stiff loop unstable. All other values of the fit are then far from the solution with the right
+    delay, and iterations from the values of the fit do not reach this solution."""
     free = replace(problem, known=tuple({key: value for key, value in own.items() if key != "delay"}
                                         for own in problem.known))
     first = first_stage(with_friction(free, "m1", (), None)).values
@@ -145,13 +136,25 @@ def _curved_minimum(cost: float, trials: Sequence[tuple[float, float, Refinement
     return curvature <= 0.0 or abs(0.5 * (low - high) / curvature * step) < _MIN_CHANGE * max(abs(given), step)
 
 
-def _shared_changes(problem: ChainProblem, fit: Refinement, other: Refinement, given: float) -> dict[str, float]:
-    """Return the relative change of each determined estimate per relative change of a given parameter, by label. given:
-    relative change of the given parameter from `fit` to `other`."""
+def _untested_note(problem: ChainProblem, fit: Refinement, other: Refinement, name: str, given: float) -> Note:
+    """Return a note on a given parameter that the data cannot test, with the estimates that change most with it.
+
+    Args:
+        problem, fit: the estimation problem, and its solution with the given value.
+        other: solution with another value of the parameter.
+        name: name of the parameter.
+        given: relative change of the parameter from `fit` to `other`.
+    """
     known = np.abs(fit.x) > _SIGNIFICANT_RELEASE * fit.std
-    changes = np.where(known & ~fit.at_bound, (other.x - fit.x) / np.where(fit.x == 0.0, np.inf, fit.x), 0.0)
-    return {problem.label(k): float(change / given) for k, change in enumerate(changes)
-            if abs(change) > abs(given) * _MIN_SHARED_CHANGE}
+    relative = np.where(known & ~fit.at_bound, (other.x - fit.x) / np.where(fit.x == 0.0, np.inf, fit.x), 0.0)
+    found = {problem.label(k): float(change / given) for k, change in enumerate(relative)
+             if abs(change) > abs(given) * _MIN_SHARED_CHANGE}
+    changes = sorted(found.items(), key=lambda one: -abs(one[1]))[:_MAX_LISTED]
+    listed = ", ".join(f"{label} {10.0 * change:+.0f} %" for label, change in changes)
+    effect = f" If the true value is 10 % higher, these estimates change: {listed}." if listed else ""
+    value = problem.known[0].get(name, 1.0)
+    what = "the scale of all torques" if name == "torque_scale" else f"the given {name} = {value:.4g}"
+    return Note("given-untested", f"These data cannot test {what}.{effect}", dict(changes))
 
 
 def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[Note]]:
@@ -214,7 +217,7 @@ def given_values(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding],
     names = [*(["torque_scale"] if scale_is_known else []), *(drive if len(drive) > 1 or not scale_is_known else []),
              *(name for name in ("delay", "bias") if name not in estimated)]
     results = [one for name in names if (one := released(problem, fit, name)) is not None]
-    notes = [_untested_note(problem, one) for one in results if isinstance(one, Untested)]
+    notes = [one for one in results if isinstance(one, Note)]
     found = [one for one in results if isinstance(one, Released)]
     if not found:
         return [], notes
@@ -223,15 +226,6 @@ def given_values(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding],
     equal = [one for one in found if 1.0 - one.decrease <= _EQUAL_ERROR * least]
     return [_contradiction(problem, equal[0]) if len(equal) == 1 or equal[0].name == "torque_scale"
             else _one_wrong_value(problem, equal)], notes
-
-
-def _untested_note(problem: ChainProblem, found: Untested) -> Note:
-    value = problem.known[0].get(found.name, 1.0)
-    changes = sorted(found.changes.items(), key=lambda one: -abs(one[1]))[:_MAX_LISTED]
-    listed = ", ".join(f"{label} {10.0 * change:+.0f} %" for label, change in changes)
-    effect = f" If the true value is 10 % higher, these estimates change: {listed}." if listed else ""
-    what = "the scale of all torques" if found.name == "torque_scale" else f"the given {found.name} = {value:.4g}"
-    return Note("given-untested", f"These data cannot test {what}.{effect}", dict(changes))
 
 
 def _contradiction(problem: ChainProblem, found: Released) -> Finding:

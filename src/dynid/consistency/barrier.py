@@ -3,8 +3,8 @@
 As a function of the parameters theta, the barrier is
     sum_i w_i (tr(C_i P_i) - log det P_i) - w' (sum of logs of the linear conditions and of the ellipsoids' matrices).
 P_i is the matrix of body i minus the margin. With C_i the inverse of a nominal P_i, the bracket is the log-det
-divergence from it (Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2019). The divergence is smallest at the
-nominal body, infinite for inconsistent bodies, and independent of units and frames.
+divergence of P_i from the nominal matrix (Wensing, Kim and Slotine 2018; Lee, Wensing and Park 2019). The divergence is
+smallest at the nominal body, infinite for inconsistent bodies, and independent of units and frames.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Barrier:
 
     @cached_property
     def groups(self) -> tuple[Matrices, ...]:
-        """The matrices of the bodies, and those of the ellipsoids.
+        """The matrices of the bodies, and the matrices of the ellipsoids.
 
         The condition |u| < t of an ellipsoid holds if and only if t I, bordered by u, is positive definite.
         """

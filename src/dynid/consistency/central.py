@@ -22,8 +22,8 @@ def fill_by_barrier(consistency: Consistency, matrix: Array, rho: Array, best: A
     """Choose parameters that a constrained fit leaves undetermined. Return all parameters (parameters,), with a misfit
     |M theta - rho|^2 at most `tolerance` above the smallest one, and the barrier that they minimise or None.
 
-    Undetermined parameters are nearest to a nominal model, if one is given. Otherwise they are the most central ones:
-    the links are as similar and compact as possible, with the largest sum_i log det P_i for given mean mass and
+    Undetermined parameters are nearest to a nominal model, if one is given. Otherwise the most central parameters are
+    chosen: the links are as similar and compact as possible, with the largest sum_i log det P_i for given mean mass and
     inertia.
 
     Args:

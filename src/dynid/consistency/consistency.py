@@ -54,7 +54,7 @@ class Consistency:
         centres: limits on centres of mass, by link.
         masses: limits on masses of links, kg.
         positive: whether parameters such as friction and rotor inertia must not be negative.
-        heaviest: upper bound of the total mass, kg. It bounds masses that have no effect on the motion.
+        heaviest: upper bound of the total mass, kg, which also bounds masses that have no effect on the motion.
         known: exact values of parameters, by name.
         largest: upper bound of the absolute value of parameters that the motion does not determine, by name.
         dissipating: rows (k, parameters) of conditions rows @ theta >= 0, by the name of what dissipates power.
@@ -81,7 +81,7 @@ class Consistency:
         if self.form not in ("pseudo", "spatial"):
             raise ModelError(f"the inertia condition has form 'pseudo' (4 x 4) or 'spatial' (6 x 6), not '{self.form}'")
         if not np.isfinite(self.margin) or self.margin < 0:
-            raise ModelError(f"the margin must be a non-negative number, got {self.margin}")
+            raise ModelError(f"the margin of the inertia matrices must be a non-negative number, got {self.margin}")
         for body in [*self.centres, *(body for limit in self.masses for body in limit.bodies)]:
             if body not in self.bodies:
                 raise ModelError(f"a limit is given for link '{body}', which is not in the model; its links are "

@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.consistency.blocks import slack
 from dynid.consistency.consistency import Consistency, Violation
-from dynid.consistency.interior import interior_point, moved_inside, scales
+from dynid.consistency.interior import interior_point, moved_inside, scales, strongest_conditions
 from dynid.consistency.program import solve_program
 from dynid.errors import ModelError, NotPossibleError
 from dynid.regression import BaseParameters
 
 _MAX_ATTEMPTS = 8
 LARGEST_ROBOT = 100.0  # times 1 kg and 0.1 m, for the rounding error of a proof
+_REASON_SHARE = 1e-3  # share of the largest multiplier in a proof, above which a condition is a reason
 TOLERANCE = 1e-6  # distance, in the parameters' units, below which a vector counts as consistent
 
 
@@ -63,10 +64,7 @@ class Certificate:
     @property
     def reasons(self) -> tuple[str, ...]:
         """Names of the physical conditions that the proof of infeasibility uses, the strongest first."""
-        sizes = [(float(np.linalg.norm(z / block.balance)), block.name)
-                 for block, z in zip(self.consistency.blocks, self.duals, strict=True)]
-        largest = max(size for size, _ in sizes)
-        return tuple(name for size, name in sorted(sizes, reverse=True) if size > 1e-3 * largest)
+        return strongest_conditions(self.consistency, self.duals, _REASON_SHARE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,8 +81,8 @@ def _refuse_too_heavy(consistency: Consistency, solution: ProgramSolution, size:
                       stacked: Stacked) -> None:
     """Raise an error if a robot above the mass limit `heaviest` would fit much better: units are probably wrong. The
     last constraint is this limit. Its multiplier times the limit is the decrease of half the sum of squares per
-    logarithm of the limit. The fit is refused if this is large compared with the sum of squares, or with `size` squared
-    for data without noise. It is also refused if the fit explains little of the torques."""
+    logarithm of the limit. The fit is refused if this decrease is large compared with the sum of squares, or with
+    `size` squared for data without noise. The fit is also refused if it explains little of the torques."""
     if not consistency.bodies:
         return
     gain = 2.0 * float(np.abs(solution.duals[-1]).max()) * consistency.heaviest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,7 +12,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.consistency.blocks import ConeConstraint
 from dynid.consistency.consistency import LENGTH, Consistency
-from dynid.consistency.program import ProgramSolution, solve_program
+from dynid.consistency.program import solve_program
 from dynid.errors import NotPossibleError
 from dynid.model import Parameters
 from dynid.robot import inertia as ten
@@ -55,26 +56,27 @@ def _interior_point(consistency: Consistency) -> Array:
     target = np.zeros((1, width + 1))
     target[0, width] = 1.0
     solution = solve_program(blocks, target, np.ones(1), np.append(scales(consistency), 1.0))
-    names = "; ".join(contradicting(consistency, solution))
+    names = "; ".join(strongest_conditions(consistency, solution.duals, _CONTRADICTION_SHARE))
     if solution.impossible or (solution.solved and solution.theta[width] < -_NO_ROOM):
-        raise NotPossibleError(f"no robot satisfies all of these conditions together, so loosen one: {names}",
+        raise NotPossibleError(f"no robot satisfies all of the following conditions, so loosen one of them: {names}",
                                code="conditions-contradict")
     if not solution.solved:
         raise NotPossibleError("the conditions could not be checked against each other (solver status: "
                                f"{solution.status}); check for limits in units other than kilograms and metres")
     if solution.theta[width] < _NO_ROOM:
-        raise NotPossibleError(f"only single parameter values satisfy these conditions together; loosen one: {names}",
+        raise NotPossibleError("only single parameter values satisfy all of the following conditions; loosen one of "
+                               f"them: {names}",
                                code="conditions-without-interior")
     return solution.theta[:width]
 
 
-def contradicting(consistency: Consistency, solution: ProgramSolution) -> list[str]:
-    """Return the names of contradicting conditions: those with nonzero multipliers in the infeasibility proof."""
-    sizes = [float(np.linalg.norm(z / block.balance))
-             for z, block in zip(solution.duals, consistency.blocks, strict=True)]
-    largest = max(sizes, default=0.0)
-    return [block.name for size, block in zip(sizes, consistency.blocks, strict=True)
-            if largest > 0 and size > _CONTRADICTION_SHARE * largest]
+def strongest_conditions(consistency: Consistency, duals: Sequence[Array], share: float) -> tuple[str, ...]:
+    """Return the names of the conditions whose multipliers exceed a share of the largest multiplier, the largest
+    first. In a proof of infeasibility, these conditions contradict each other."""
+    sizes = [(float(np.linalg.norm(z / block.balance)), block.name)
+             for z, block in zip(duals, consistency.blocks, strict=True)]
+    largest = max((size for size, _ in sizes), default=0.0)
+    return tuple(name for size, name in sorted(sizes, reverse=True) if size > share * largest)
 
 
 def _widened(block: ConeConstraint, width: int) -> ConeConstraint:
@@ -86,8 +88,8 @@ def _widened(block: ConeConstraint, width: int) -> ConeConstraint:
 def moved_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
     """Return parameters strictly inside the set near theta (parameters,), and the largest change of a parameter.
 
-    Solutions of solvers may be outside the set by their tolerance. A small mass and inertia is added to each such body;
-    if other limits forbid this, theta is moved toward an interior point.
+    Solutions of solvers may be outside the set by their tolerance. A small mass and inertia is added to each body
+    outside the set; if other limits forbid the addition, theta is moved toward an interior point.
     """
     outside = [block for block in consistency.blocks if block.cone != "zero"
                and block.slack(theta) < _rounding(block, theta)]

@@ -25,7 +25,8 @@ def _three(values: Sequence[float] | Array, what: str) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Centre of mass between two corners (3,), (3,) in the link frame, m (Sousa, eq. 4.38)."""
+    """Box that contains a centre of mass, with its lowest and highest corner (3,) in the link frame, m (Sousa, eq.
+    4.38)."""
 
     low: Array
     high: Array
@@ -49,7 +50,7 @@ class Box:
 
 @dataclass(frozen=True, eq=False)
 class Hull:
-    """Centre of mass inside the convex hull of points (k, 3) in the link frame, m."""
+    """Convex hull of points (k, 3) in the link frame, m, that contains a centre of mass."""
 
     points: Array
     planes: tuple[Array, Array] = field(init=False)  # A (k, 3), b (k,): a point c is inside if A c + b >= 0
@@ -76,7 +77,8 @@ class Hull:
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid:
-    """Centre of mass inside an ellipsoid in the link frame: |diag(1/axes) turn' (c - centre)| <= 1, lengths in m."""
+    """Ellipsoid in the link frame that contains a centre of mass c: |diag(1/axes) turn' (c - centre)| <= 1, lengths in
+    m."""
 
     centre: Array
     axes: Array

@@ -163,7 +163,7 @@ class _Multipliers:
 
     def goals(self, at: _Conditions, length: float) -> list[float]:
         """Return the barrier weights after this Newton step, relative to their final values: one per group of matrices,
-        and one for the planes. They decrease more after a long step."""
+        and one for the planes. The weights decrease more after a long step."""
         keep = 0.1 if length > 0.7 else 0.4 if length > 0.2 else 1.0
         now = [float(np.sum(p * s)) / group.total
                for group, p, s in zip(self.barrier.groups, at.matrices, self.matrices, strict=True)]
@@ -209,7 +209,7 @@ class _Multipliers:
 
 
 def free_moves(consistency: Consistency) -> Array | None:
-    """Return directions (parameters, k) that do not change equality constraints; None if there are none of these."""
+    """Return directions (parameters, k) that do not change equality constraints; None without equality constraints."""
     equalities = [block for block in consistency.blocks if block.cone == "zero"]
     if not equalities:
         return None

@@ -8,9 +8,9 @@ whose logarithm is the log-det divergence and whose integral is known. The Eucli
 parameters, each scaled by the nominal body's own mass and size. In both, 1/sqrt(strength) is about the relative
 difference of the true robot from the nominal one.
 
-The strength maximises the probability of the measured torques over all robots (the evidence, MacKay 1992). It depends
-on the noise of the torques. Because of the autocorrelation of the residuals, the effective number of independent rows
-is used.
+The strength maximises the probability of the measured torques over all robots (the evidence, MacKay 1992). The best
+strength depends on the noise of the torques. Because of the autocorrelation of the residuals, the effective number of
+independent rows is used.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def nominal_model(consistency: Consistency, values: Array | None = None) -> Nomi
     whole = float(sum(pseudo[3, 3] for pseudo in matrices))
     if whole > consistency.heaviest:
         raise NotPossibleError(f"the nominal model weighs {whole:.6g} kg, above the limit of "
-                               f"{consistency.heaviest:g} kg for the whole robot; are its masses in grams?",
+                               f"{consistency.heaviest:g} kg for the whole robot; check whether masses are in grams",
                                code="nominal-too-heavy")
     return Nominal(np.array(matrices).reshape(-1, 4, 4), theta, tuple(thickened))
 

@@ -56,13 +56,12 @@ class SparseColumns:
 class ProgramSolution:
     """Solution of a cone programme: theta (parameters,), the dual (m,) of each constraint, and the solver's status.
 
-    objective: |M theta - rho|^2. The duals satisfy M'(M theta - rho) = sum_i F_i' z_i at the optimum.
+    The duals z_i of constraints with matrices F_i satisfy M'(M theta - rho) = sum_i F_i' z_i at the optimum.
     """
 
     theta: Array
     duals: tuple[Array, ...]
     status: str
-    objective: float
     iterations: int
 
     @property
@@ -126,8 +125,7 @@ def solve_program(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, s
     if not (np.isfinite(theta).all() and np.isfinite(z).all()):
         raise NotPossibleError("the cone solver returned values that are not finite; the conditions or data are badly "
                                "scaled")
-    return ProgramSolution(theta, duals, str(found.status), float(np.sum((matrix @ theta - rho) ** 2)),
-                           int(found.iterations))
+    return ProgramSolution(theta, duals, str(found.status), int(found.iterations))
 
 
 def optimality_gap(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, solution: ProgramSolution,
@@ -137,8 +135,9 @@ def optimality_gap(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, 
     omit the noise of the data, so f can be much smaller than the misfit that decides on the accuracy needed.
 
     With r = M'(M theta - rho) - sum_i F_i' z_i, every theta' of the set and all multipliers z of the dual cones satisfy
-    f(theta') >= f(theta) - sum_i z_i (F_i theta + g_i) + r (theta' - theta). The vector r contains rounding errors. It
-    counts with the parameters' magnitudes, at least their scale (parameters,).
+    f(theta') >= f(theta) - sum_i z_i (F_i theta + g_i) + r (theta' - theta). The vector r contains rounding errors. The
+    error of the bound by rounding is |r| times the magnitudes of the parameters, which are at least `scale`
+    (parameters,).
     """
     theta, gap = solution.theta, 0.0
     error = matrix @ theta - rho

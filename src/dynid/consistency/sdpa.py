@@ -1,4 +1,4 @@
-"""Export of the cone programme in SDPA's sparse format, for any solver that reads it (Sousa, s. 7.2)."""
+"""Export of the cone programme in the sparse format of SDPA, which many solvers read (Sousa, s. 7.2)."""
 
 from __future__ import annotations
 

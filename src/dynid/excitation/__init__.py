@@ -22,9 +22,8 @@ from dynid.excitation.sweeps import (
     inertia_sweep,
     payload_pair,
 )
-from dynid.excitation.trajectories.families import BSpline, Family, Fourier, FourierPlusQuintic, Splines
+from dynid.excitation.trajectories.families import Family, Fourier, FourierPlusQuintic, Splines
 from dynid.excitation.trajectories.trajectory import (
-    FourierQuintic,
     FourierSeries,
     Joined,
     Motion,
@@ -36,8 +35,8 @@ from dynid.excitation.trajectories.trajectory_file import read_trajectory, write
 from dynid.excitation.waypoints import approach, quintics, quintics_within, trapezoids
 
 __all__ = [
-    "CRITERIA", "BSpline", "Capsule", "Criterion", "ExcitingMotion", "Family", "Fourier", "FourierPlusQuintic",
-    "FourierQuintic", "FourierSeries", "HalfSpace", "Information", "Joined", "LimitReport", "Limits",
+    "CRITERIA", "Capsule", "Criterion", "ExcitingMotion", "Family", "Fourier", "FourierPlusQuintic",
+    "FourierSeries", "HalfSpace", "Information", "Joined", "LimitReport", "Limits",
     "Measurement", "Motion", "PayloadPair", "Piecewise", "PriorKnowledge", "Room", "RoomMotion", "Search",
     "SelfMotion", "Sines", "Slowed", "Splines", "Standing", "Trajectory", "Usage",
     "WholeBodyTrajectory", "Workspace", "approach", "assess", "box",

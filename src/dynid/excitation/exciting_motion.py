@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
-from dynid.excitation.information import nominal_base_values
+from dynid.excitation.information import relative_errors
 from dynid.excitation.limits.limit_check import LimitReport, Usage, check_limits
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.nonlinear import TorqueLimit
@@ -40,7 +40,7 @@ class ExcitingMotion:
 
     Attributes:
         trajectory: the motion, with the path from and to the home posture, if requested.
-        core: the exciting part of the motion, without this path.
+        core: the exciting part of the motion, without the path from and to the home posture.
         model, base, limits: model, its base parameters, and limits of the motion.
         criterion, value: criterion and its value over the core at `rate` (Hz).
         condition: condition number of the unscaled base regressor.
@@ -83,9 +83,7 @@ class ExcitingMotion:
     def relative_std(self) -> Array:
         """Expected standard errors (base,) in percent of the nominal base parameters; infinite for an unknown nominal
         value."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative = 100.0 * self.std / np.abs(nominal_base_values(self.base))
-        return np.where(np.isfinite(relative), relative, np.inf)
+        return relative_errors(self.base, self.std)
 
     def configurations(self, t: ArrayLike) -> Array:
         """Return the configurations at times t (m,), s: (m, dof), or (m, 7 + n) for a free base."""
@@ -152,14 +150,8 @@ def assess_best(model: LinearModel | Robot, trajectories: Sequence[Trajectory], 
     speed. Limits of the other motions are not checked.
     """
     design = design_experiment(model, limits, Fourier(), "condition", measurement, _NO_PRIOR)
-    nominal = np.abs(nominal_base_values(design.base))
-
-    def typical(trajectory: Trajectory) -> float:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            relative = design.standard_errors(trajectory) / nominal
-        return float(np.median(np.where(np.isfinite(relative), relative, 1e12)))
-
-    return _assessed(design, min(trajectories, key=typical), seed)
+    best = min(trajectories, key=lambda one: np.median(relative_errors(design.base, design.standard_errors(one))))
+    return _assessed(design, best, seed)
 
 
 def _assessed(design: ExperimentDesign, trajectory: Trajectory, seed: int) -> ExcitingMotion:

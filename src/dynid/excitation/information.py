@@ -126,6 +126,14 @@ def nominal_base_values(base: BaseParameters) -> Array:
     return np.array([row[row != 0] @ nominal[row != 0] for row in base.matrix])
 
 
+def relative_errors(base: BaseParameters, std: Array) -> Array:
+    """Return standard errors (base,) in percent of the nominal base parameters; infinite for an unknown nominal
+    value."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = 100.0 * std / np.abs(nominal_base_values(base))
+    return np.where(np.isfinite(relative), relative, np.inf)
+
+
 def magnitudes(base: BaseParameters, robot: Robot | None = None) -> Array:
     """Return the prior magnitude of every base parameter (base,): its nominal value, and at least a tenth of the RMS of
     nominal values of the same unit. If no nominal value of a unit is known, friction is a twentieth of the joint's
@@ -165,13 +173,8 @@ _TOP_SPEED_RATE = 3.0  # 1/s: a joint without a limit of acceleration reaches it
 
 def assumed_noise(model: LinearModel, limits: Limits, theta: Array | None) -> Array:
     """Return assumed standard deviations of the torque noise (dof,), N m or N: a fiftieth of each joint's typical
-    torque. theta: nominal parameters (parameters,), or None."""
-    return np.asarray(NOISE_SHARE * typical_torques(model, limits, theta), dtype=float)
-
-
-def typical_torques(model: LinearModel, limits: Limits, theta: Array | None) -> Array:
-    """Return typical torques (dof,), N m or N: the RMS over random states within the limits for nominal parameters
-    theta, a share of the torque limit if theta is None, or 1 without any limit."""
+    torque. The typical torque is the RMS over random states within the limits for nominal parameters theta
+    (parameters,), a share of the torque limit if theta is None, or 1 without any limit."""
     dof = limits.dof
     limited = np.where(np.isfinite(limits.torque), _SHARE_OF_LIMIT * limits.torque, np.nan)
     found = np.full(dof, np.nan)
@@ -188,4 +191,5 @@ def typical_torques(model: LinearModel, limits: Limits, theta: Array | None) -> 
     known = np.where(np.isfinite(found) & (found > 0), found, limited)
     largest = float(np.nanmax(known)) if np.isfinite(known).any() else 1.0
     # The torque of a joint without load has noise, too.
-    return np.maximum(np.where(np.isfinite(known), known, largest), 1e-3 * largest)
+    typical = np.maximum(np.where(np.isfinite(known), known, largest), 1e-3 * largest)
+    return np.asarray(NOISE_SHARE * typical, dtype=float)

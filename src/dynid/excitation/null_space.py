@@ -85,9 +85,7 @@ def _self_motion_path(robot: Robot, frame: str, limits: Limits, start: Array, re
     """Return the self-motion path from a posture (dof,), of length zero if the posture is singular."""
     aim = frame_pose(robot, frame, start[None])[0]
     wish = np.random.default_rng(seed).normal(size=robot.dof)
-    low, high = ranges(limits, 1.0)
-    middle, half = 0.5 * (low + high), 0.5 * reach * (high - low)
-    paths = [_followed(robot, frame, aim, start, sign * wish, (middle - half, middle + half)) for sign in (-1.0, 1.0)]
+    paths = [_followed(robot, frame, aim, start, sign * wish, ranges(limits, reach)) for sign in (-1.0, 1.0)]
     q = np.concatenate([paths[0][::-1], start[None], paths[1]])
     s = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(q, axis=0), axis=1))])
     return SelfMotion(s, q, start)

@@ -88,15 +88,11 @@ class Sines:
     amplitude: Array
     period: Array
     duration: float
+    jumps = True  # the acceleration jumps at time 0, because a sine velocity from rest starts with its largest slope
 
     @property
     def dof(self) -> int:
         return len(self.start)
-
-    @property
-    def jumps(self) -> bool:
-        """Always True: the acceleration starts at its maximum."""
-        return True
 
     def at(self, t: ArrayLike) -> Motion:
         time = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), 0.0, self.duration)[:, None]

@@ -108,7 +108,8 @@ def gravity_sweep(limits: Limits, *, postures: int = 20, pause: float = 1.0, sha
 class PayloadPair:
     """The same path without and with a payload, so that all torques except those of the payload cancel.
 
-    See Ardiani, s. 1.2.5. The motion `loaded` with the payload is slower than `without` if its torques require it.
+    See Ardiani, s. 1.2.5. The motion `loaded`, with the payload, is slower than the motion `without` if torque limits
+    require it.
     """
 
     without: Trajectory

@@ -45,27 +45,17 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
     """
     rows = _checked_points(points, limits)
     if not 0 < share <= 1 or pause < 0:
-        raise DynidError("trapezoids need a share of the limits between 0 and 1 and a pause of zero or more, got "
-                         f"{share} and {pause} s")
+        raise DynidError("a trapezoidal motion needs a share of the limits between 0 and 1 and a pause of zero or "
+                         f"more, got {share} and {pause} s")
     if not np.isfinite(limits.velocity).all() or not np.isfinite(limits.acceleration).all():
         j = int(np.argmin(np.isfinite(limits.velocity) & np.isfinite(limits.acceleration)))
-        raise DynidError("trapezoids need a velocity and an acceleration limit of every joint; a limit of joint "
-                         f"'{limits.names[j]}' is missing")
-    lengths: list[float] = []
-    blocks: list[Array] = []
-
-    def add(length: float, q: Array, v: Array, a: Array) -> None:
-        if length > 1e-12:
-            block = np.zeros((len(q), 6))
-            block[:, 0], block[:, 1], block[:, 2] = q, v, 0.5 * a
-            lengths.append(length)
-            blocks.append(block)
-
+        raise DynidError("a trapezoidal motion needs a velocity and an acceleration limit of every joint; a limit "
+                         f"of joint '{limits.names[j]}' is missing")
+    pieces, zero = list[tuple[float, Array, Array, Array]](), np.zeros(limits.dof)  # duration, q, dq and ddq
     for first, last in pairwise(rows):
         displacement = last - first
         far = np.abs(displacement)
-        if pause > 0:
-            add(pause, first, np.zeros_like(displacement), np.zeros_like(displacement))
+        pieces.append((pause, first, zero, zero))
         if not far.any():
             continue
         # Every joint's limit is a limit of du and ddu for the path parameter u from 0 to 1.
@@ -75,21 +65,22 @@ def trapezoids(points: ArrayLike, limits: Limits, *, pause: float = 0.0, share: 
         rise = min(speed / push, 1.0 / np.sqrt(push))
         top = push * rise
         flat = (1.0 - top * rise) / top
-        add(rise, first, np.zeros_like(displacement), push * displacement)
-        add(flat, first + 0.5 * top * rise * displacement, top * displacement, np.zeros_like(displacement))
-        add(rise, last - 0.5 * top * rise * displacement, top * displacement, -push * displacement)
-    if pause > 0:
-        add(pause, rows[-1], np.zeros(rows.shape[1]), np.zeros(rows.shape[1]))
-    if not blocks:
+        pieces += [(rise, first, zero, push * displacement),
+                   (flat, first + 0.5 * top * rise * displacement, top * displacement, zero),
+                   (rise, last - 0.5 * top * rise * displacement, top * displacement, -push * displacement)]
+    lasting = [piece for piece in (*pieces, (pause, rows[-1], zero, zero)) if piece[0] > 1e-12]
+    if not lasting:
         raise DynidError("all points are the same, so there is no motion")
-    return Piecewise(np.concatenate([[0.0], np.cumsum(lengths)]), np.array(blocks))
+    coefficients = np.zeros((len(lasting), limits.dof, 6))
+    coefficients[:, :, :3] = [np.stack([q, v, 0.5 * a], axis=1) for _, q, v, a in lasting]
+    return Piecewise(np.cumsum([0.0, *(piece[0] for piece in lasting)]), coefficients)
 
 
 def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piecewise:
     """Return quintics through points (rows, dof) at the times `when` (rows,), s, from rest to rest.
 
-    Velocity and acceleration are continuous. At the points they are those of the cubic spline through the points, or
-    zero with `stop`.
+    Velocity and acceleration are continuous. At the points, velocity and acceleration are equal to those of the cubic
+    spline through the points, or zero with `stop`.
     """
     rows, t = _checked_points(points), np.array(when, dtype=float)
     if t.shape != (len(rows),) or t[0] != 0.0 or not (np.diff(t) > 0).all():

@@ -149,7 +149,7 @@ def robot_bounds(model: Model, width: Width = "normal", values: Array | None = N
     of the mass inside the box.
     """
     if width not in WIDTHS:
-        raise ModelError(f"bounds are loose, normal or tight, not '{width}'")
+        raise ModelError(f"the bounds of an extraction must be loose, normal or tight, got '{width}'")
     boxes = contour_boxes(model)
     nominal = _nominal_bodies(model)
     if width == "tight" and not nominal:

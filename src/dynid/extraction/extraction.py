@@ -39,7 +39,7 @@ class ConeAnswer:
         distance: Euclidean distance of the base values from the nearest physically consistent base values.
         theta: standard parameters of the nearest consistent robot (parameters,), or None.
         seconds: computing time, s.
-        sentence: reason why no robot has the base values; empty if a robot has them.
+        sentence: reason why no robot has the base values; empty if a consistent robot exists.
     """
 
     possible: bool

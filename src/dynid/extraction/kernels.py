@@ -1,6 +1,6 @@
 """Compiled loss functions of the extraction, for searches with millions of evaluations.
 
-In the exact form, a candidate x contains the free standard parameters. In the penalty form, it contains mass, centre of
+In the exact form, a candidate x contains the free standard parameters. In the penalty form, x contains mass, centre of
 mass and central inertia of every body, then the other parameters. Losses are the sums of squares of `Conditions`.
 """
 
@@ -16,9 +16,9 @@ from dynid.kernel_store import njit
 
 @njit(cache=True)
 def full_vector(x: Any, exact: bool, offset: Any, spread: Any, places: Any, rest: Any) -> Any:
-    """Return the standard parameters (parameters,) of a candidate x (variables,) of a search. In the exact form they
-    are offset + spread x; in the penalty form, x has mass, centre of mass and central inertia of each body, which are
-    converted by Steiner's theorem."""
+    """Return the standard parameters (parameters,) of a candidate x (variables,) of a search. In the exact form, the
+    standard parameters are offset + spread x; in the penalty form, x has mass, centre of mass and central inertia of
+    each body, which are converted by Steiner's theorem."""
     if exact:
         theta = offset.copy()
         for i in range(len(theta)):

@@ -87,7 +87,7 @@ def eliminated(given: BaseValues) -> tuple[Array, Array, Ints]:
     """Return offset (parameters,), spread (parameters, free) and the indices of the free standard parameters.
 
     The parameters offset + spread x have the base values for every x. One standard parameter per base value is
-    eliminated; pivoting selects those with the largest coefficients.
+    eliminated; pivoting selects the parameters with the largest coefficients.
     """
     from scipy.linalg import lu_factor, lu_solve, qr
 

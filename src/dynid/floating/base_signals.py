@@ -119,7 +119,8 @@ def order_errors(t: Array, rate: Array, choices: Mapping[Order, Array]) -> dict[
 
 def check_order(t: Array, rate: Array | None, chosen: Array, choices: Mapping[QuaternionOrder, Array],
                 source: str) -> None:
-    """Raise an error if quaternions (samples, 4) contradict the angular rates, but agree with them in another order.
+    """Raise an error if quaternions (samples, 4) contradict the angular rates in the chosen order of components, but
+    agree with the rates in another order.
 
     Args:
         t: times (samples,), s.

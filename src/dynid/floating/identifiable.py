@@ -84,7 +84,7 @@ def equation_noise(equations: Equations, beta: Array) -> Array:
     squared residual has the variance 2 v^2. The non-negative s_j^2 are fitted to the squares of all residuals. Rows of
     a standing leg contain several coordinates in similar shares, so that single s_j^2 are poorly determined: first one
     variance is fitted for forces on the base, one for moments and one for joints, and the s_j^2 are regularised toward
-    these.
+    the three variances.
     """
     from scipy.optimize import nnls
 

@@ -141,7 +141,7 @@ def virtual_log(robot: Robot, contacts: Sequence[Contact], motion: WalkerMotion,
         motion: a motion of `standing_motion`.
         noise: noise of the sensors. Default: none.
         rotor, viscous, coulomb: rotor inertia and friction of the joints (n,).
-        imu: frame of an IMU on the root link; without it the log has the pose of the base.
+        imu: frame of an IMU on the root link; without an IMU, the log has the pose of the base.
         seed: seed of the noise.
     """
     rng, noise = np.random.default_rng([seed, 1]), noise or SensorNoise()

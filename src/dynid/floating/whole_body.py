@@ -286,7 +286,8 @@ def _as_contacts(frames: Sequence[str], mapping: Mapping) -> tuple[Contact, ...]
 
 
 def whole_bodies(recordings: Sequence[Recording]) -> tuple[WholeBody, ...]:
-    """Return the conversions to samples of those recordings that are of a robot with a free base."""
+    """Return the functions that convert recordings of a robot with a free base to samples; other recordings are
+    skipped."""
     return tuple(one.to_samples for one in recordings if isinstance(one.to_samples, WholeBody))
 
 

@@ -5,8 +5,8 @@ without the load),
 
     i_j = c_j (W_j beta + d_j) + noise.
 
-Currents contain the noise, so they are on the left-hand side. The usual regression of the load's torque on currents
-would give gains that are too low. The estimate of c and beta is maximum likelihood, on triangular factors.
+The currents are on the left-hand side, because they contain the noise. The usual regression of the load's torque on
+currents would give gains that are too low. The estimate of c and beta is maximum likelihood, on triangular factors.
 """
 
 from __future__ import annotations

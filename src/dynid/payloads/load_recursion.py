@@ -8,12 +8,13 @@ The test for a change differs from that of `TowardsPrior`. `TowardsPrior` estima
 eight windows (10 s), and would not detect loads that change every 7 s. For a load, the noise is known beforehand, so a
 change is detected in the first window. The load has changed if the mean square of the innovations, in units of their
 predicted standard deviations, is above a threshold, and a new load from some block of the window on explains them. The
-recursion restarts from these blocks. Innovations that no load explains, such as those of a contact, are not a change of
-the load; such blocks are excluded.
+recursion restarts from the blocks that the new load explains. Innovations that no load explains, such as those of a
+contact, are not a change of the load; such blocks are excluded.
 
 The model of the robot and its drive gains are never exact, so that the loads of two windows differ by more than noise.
 A change must therefore explain a multiple of the sum of squares that another load explains in windows without a
-change. This sum is learnt from the stream (`UsualGain`); before that, the uncertainty of the drive gains predicts it.
+change. The usual sum of squares is learnt from the stream (`UsualGain`); before enough windows have passed, the sum is
+predicted from the uncertainty of the drive gains.
 
 The unknowns are the load and the uncertainties of the robot. Rows of loaded equations are [W, W_F, W_L] (dbeta, phi,
 theta) = tau - W beta_0. The errors dbeta of the robot identified without load have its covariance and that of friction

@@ -10,7 +10,7 @@ which has a prior), beta_0 the unloaded estimate and H_0 the information of its 
   covariances; the same estimate as together.
 
 tau = W beta + W_L theta + friction that the load changes + noise (Ardiani, eq. 4.1). The columns of the load depend
-on those of the robot; knowledge of the unloaded robot separates them.
+on those of the robot; knowledge of the unloaded robot separates both.
 """
 
 from __future__ import annotations

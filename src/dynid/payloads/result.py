@@ -181,8 +181,8 @@ class PayloadEstimate:
     def rows(self) -> list[tuple[str, str, float, float, float, float]]:
         """Return the rows of a table: name, unit, value, standard error and 95 % interval.
 
-        The rows are mass and centre of mass. If the mass is not determined, they are its bounds, with value and
-        standard error nan, and the first moment.
+        The rows are mass and centre of mass. If the mass is not determined, the rows are the bounds of the mass, with
+        value and standard error nan, and the first moment.
         """
         intervals, nan = self.conf_int(), float("nan")
         if not self.seen or self.has_mass:

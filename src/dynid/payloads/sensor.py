@@ -56,15 +56,13 @@ class Mounting:
 
 
 def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str | None = None, *,
-                   straight: bool | None = None, consistent: bool = True,
-                   label: str = "payload") -> tuple[PayloadEstimate, Mounting]:
+                   consistent: bool = True, label: str = "payload") -> tuple[PayloadEstimate, Mounting]:
     """Return the payload on a force-torque sensor in a frame, and the mounting of the sensor.
 
     Args:
         robot, label: the robot, and the name of the load.
         logs: samples that have a measured `wrench`.
         frame: mounting frame at the sensor's origin. Default: the flange, see `mounting_frame`.
-        straight: whether the sensor's axes are those of the mounting frame; by default this is estimated.
         consistent: whether the body must be physically consistent.
     """
     from scipy.spatial.transform import Rotation
@@ -79,17 +77,13 @@ def sensor_payload(robot: Robot, logs: Samples | Sequence[Samples], frame: str |
     columns = np.concatenate([wrench_columns(robot, name, log)[keep] for log, keep in zip(parts, rows, strict=True)])
     measured = np.concatenate([np.asarray(log.wrench)[keep] for log, keep in zip(parts, rows, strict=True)])
     rotation, sign = _first_mounting(columns, measured)
-    rotation = np.eye(3) if straight else rotation
-    fit = _gauss_newton(columns, measured, rotation, sign, turning=not straight)
-    if straight is None:
-        angles = Rotation.from_matrix(fit.rotation).as_rotvec()
-        std = np.sqrt(np.diag(fit.covariance)[16:])
-        if np.all(np.abs(angles) < np.maximum(_ALIGNED_STANDARD_ERRORS * std, _SMALL_ANGLE)):
-            fit = _gauss_newton(columns, measured, np.eye(3), sign, turning=False)
+    fit = _gauss_newton(columns, measured, rotation, sign, turning=True)
+    angles, std = Rotation.from_matrix(fit.rotation).as_rotvec(), np.sqrt(np.diag(fit.covariance)[16:])
+    if np.all(np.abs(angles) < np.maximum(_ALIGNED_STANDARD_ERRORS * std, _SMALL_ANGLE)):
+        fit, angles, std = _gauss_newton(columns, measured, np.eye(3), sign, turning=False), np.zeros(3), np.zeros(3)
     spread = fit.covariance[:10, :10]
     numbers = nearest_body(fit.theta, spread, np.ones(10, dtype=bool)) if consistent else fit.theta
-    mounting = Mounting(fit.rotation, Rotation.from_matrix(fit.rotation).as_rotvec(), np.sqrt(
-        np.diag(fit.covariance)[16:]) if fit.turning else np.zeros(3), sign, fit.bias, not fit.turning)
+    mounting = Mounting(fit.rotation, angles, std, sign, fit.bias, not fit.turning)
     size, rest = float(np.sum(measured ** 2)), float(np.sum(fit.residual ** 2))
     bias_only = float(np.sum((measured - measured.mean(axis=0)) ** 2))
     estimate = PayloadEstimate(

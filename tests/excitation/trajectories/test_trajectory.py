@@ -7,7 +7,7 @@ import pytest
 from refusals import refused
 
 from dynid.errors import DynidError
-from dynid.excitation import BSpline, FourierQuintic, FourierSeries, Joined, Slowed, Trajectory, quintics
+from dynid.excitation import FourierPlusQuintic, FourierSeries, Joined, Slowed, Splines, Trajectory, quintics
 from dynid.excitation.trajectories.trajectory import quintic_between
 
 RNG = np.random.default_rng(1)
@@ -17,14 +17,13 @@ def series() -> FourierSeries:
     return FourierSeries(RNG.normal(size=(3, 5)), RNG.normal(size=(3, 5)), RNG.normal(size=3), 8.0)
 
 
-def spline() -> BSpline:
-    inner = np.sort(RNG.uniform(0.5, 7.5, 9))
-    return BSpline(np.concatenate([np.zeros(6), inner, np.full(6, 8.0)]), RNG.normal(size=(3, 15)))
+def spline() -> Trajectory:
+    return Splines(8.0, knots=np.sort(RNG.uniform(0.5, 7.5, 9))).trajectory(RNG.normal(size=(3, 15)))
 
 
 SMOOTH: dict[str, Trajectory] = {
     "fourier": series(),
-    "fourier+quintic": FourierQuintic(series(), RNG.normal(size=(3, 6))),
+    "fourier+quintic": FourierPlusQuintic(8.0, 5).trajectory(RNG.normal(size=(3, 16))),
     "bspline": spline(),
     "quintics": quintics(RNG.normal(size=(5, 3)), np.array([0.0, 1.0, 2.5, 3.0, 5.0])),
     "slowed": Slowed(series(), 1.7),
@@ -59,7 +58,5 @@ def test_fourier_is_the_formula_of_the_document() -> None:
 def test_wrong_input_is_named() -> None:
     with refused(DynidError, "bad-coefficients"):
         FourierSeries(np.zeros((2, 3)), np.zeros((2, 4)), np.zeros(2), 1.0)
-    with refused(DynidError, "bad-call", "12 knots"):
-        BSpline(np.zeros(4), np.zeros((2, 6)))
     with refused(DynidError, "bad-parts"):
         Joined(())

@@ -205,7 +205,7 @@ def _torques(torque: TorqueLimit, limits: Limits, t: Array, begins: Bools, motio
 
 
 def _distances(space: Workspace, t: Array, begins: Bools, q: Array) -> Iterator[Usage]:
-    """Yield the smallest distance of every pair of bodies at times t (samples,) and between them.
+    """Yield the smallest distance of every pair of bodies over a motion, at times t (samples,) and between the times.
 
     Between two times of the grid with distances s_k and s_k+1, the distance is at least (s_k + s_k+1 - path) / 2, with
     the length of the bodies' paths, m.

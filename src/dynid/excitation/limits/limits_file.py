@@ -148,9 +148,11 @@ class LimitsTable(_Table):
 
 
 def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
-    """Return the robot's limits overridden by those of a TOML file; errors name the file and the entry.
+    """Return the robot's limits, of which some are replaced by the limits in a TOML file; errors name the file and the
+    entry.
 
-    margin: margin that replaces that of the file. usual: margin if neither the call nor the file gives one.
+    margin: share of the robot's limits that is kept free, in place of the margin in the file. usual: margin if neither
+        the call nor the file gives one.
     """
     values = toml_file(Path(path), "limits")
     try:
@@ -166,7 +168,8 @@ def read_limits(path: str | Path, robot: Robot, margin: float | None = None, usu
 
 
 def table_limits(table: LimitsTable, robot: Robot, margin: float | None = None, usual: float = 0.0) -> Limits:
-    """Return the robot's limits overridden by those of a table. margin, usual: see `read_limits`."""
+    """Return the robot's limits, of which some are replaced by the limits in a table. margin, usual: see
+    `read_limits`."""
     postures = {name: posture for name, posture in (("start", table.first), ("end", table.last))
                 if posture is not None and len(posture) == robot.dof}
     chosen = next(share for share in (margin, table.margin, usual) if share is not None)

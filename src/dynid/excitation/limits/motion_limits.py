@@ -31,7 +31,7 @@ class Limits:
         space: collision and workspace limits, or None.
         loops: smallest distance of closed loops from singular postures, or None.
         margin: share of the robot's own limits that was kept free.
-        outermost: lowest and highest positions (dof,) without this margin, for first, last and home postures.
+        outermost: lowest and highest positions (dof,) with no margin kept free, for first, last and home postures.
     """
 
     lower: Array
@@ -98,7 +98,8 @@ class Limits:
                     own["lower"], own["upper"] = _reaching(own["lower"], own["upper"], (lower, upper), posture)
         unknown = [name for name in given if name not in Limits.__dataclass_fields__]
         if unknown:
-            raise DynidError(f"there is no limit '{unknown[0]}'; limits are {', '.join(Limits.__dataclass_fields__)}")
+            raise DynidError(f"'{unknown[0]}' is not a limit of a motion; limits are "
+                             f"{', '.join(Limits.__dataclass_fields__)}")
         return Limits(**(own | given))
 
     @property
@@ -123,7 +124,8 @@ class Limits:
                              code)
 
     def require_top_speeds(self, motion: str) -> None:
-        """Raise an error for a joint without a velocity limit; motion: name of the motion that needs these limits."""
+        """Raise an error for a joint without a velocity limit; motion: name of the motion that needs velocity
+        limits."""
         if not np.isfinite(self.velocity).all():
             raise DynidError(f"{motion} needs the top speed of joint "
                              f"'{self.names[int(np.argmin(np.isfinite(self.velocity)))]}'",
@@ -142,7 +144,7 @@ def _reaching(lower: Array, upper: Array, outermost: tuple[Array, Array], postur
     return np.fmin(lower, inside), np.fmax(upper, inside)
 
 
-FACTOR = 10.0  # default limit of the condition number, relative to that in the initial posture
+FACTOR = 10.0  # limit of the condition number, relative to that in the initial posture
 LOOP_LIMIT_STEP = 1e-5  # rad or m: step of numerical derivatives
 _NOT_CLOSED = 1e6  # condition number of loops that do not close, relative to the largest allowed condition number
 
@@ -161,15 +163,14 @@ class LoopLimit:
     refinement = 1
 
     @staticmethod
-    def from_robot(robot: Robot, condition: float | None = None) -> LoopLimit | None:
-        """Return the limit for a robot, by default FACTOR times the condition number in its initial posture; None
-        without loops."""
+    def from_robot(robot: Robot) -> LoopLimit | None:
+        """Return the limit for a robot: FACTOR times the condition number in its initial posture; None without
+        loops."""
         followers = robot.followers
         if followers is None or followers.loops is None:
             return None
-        if condition is None:
-            condition = FACTOR * float(closure_conditions(robot, closed_chain(robot).begin[None, :robot.dof])[0])
-        return LoopLimit(robot, condition)
+        at_start = closure_conditions(robot, closed_chain(robot).begin[None, :robot.dof])
+        return LoopLimit(robot, FACTOR * float(at_start[0]))
 
     def tightened(self, excess: float) -> LoopLimit:
         return replace(self, margin=min(self.margin + excess, 0.5))

@@ -1,9 +1,9 @@
 """Optimality criteria: functions of the information matrix A = sum_j w_j^2 Y_j' Y_j on the base columns.
 
 A criterion takes A on scaled columns (base, base) and returns its value and derivative S = d value / d A, a symmetric
-matrix. Lower is better. Criteria of the worst eigenvalue or parameter are not smooth. Each of them also has a smooth
-approximation of order p, which converges from above as p grows. For order 1, the approximation of the condition number
-is the Frobenius condition number.
+matrix. Lower is better. Criteria of the worst eigenvalue or parameter are not smooth. Each non-smooth criterion also
+has a smooth approximation of order p, which converges from above as p grows. For order 1, the approximation of the
+condition number is the Frobenius condition number.
 """
 
 from __future__ import annotations

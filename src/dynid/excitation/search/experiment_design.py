@@ -261,7 +261,7 @@ class PriorKnowledge:
         nominal: parameters (parameters,) for the torque limits. Default: those of the model, zero if unknown.
         scale: magnitudes of the base parameters (base,), or "prior" for those of the nominal model. Default: "prior"
             for the criteria "a" and "largest", and one for the other criteria.
-        base: base parameters, if they were computed before.
+        base: base parameters of the model, to save their computation; None to compute the base parameters.
     """
 
     regression: Regression | None = None

@@ -31,7 +31,7 @@ class MotionProblem:
         family: motions that satisfy the conditions at both ends.
         information: Fisher information of a motion.
         criterion: optimality criterion.
-        limits, nonlinear: all limits, and those that are not linear in the coefficients of a motion.
+        limits, nonlinear: all limits, and the limits that are not linear in the coefficients of a motion.
         t: times (m,), s, at which criterion and limits are evaluated.
     """
 
@@ -43,15 +43,26 @@ class MotionProblem:
     t: Array
 
     # -- the motion and its linear limits --------------------------------------------------------
-    @cached_property
+    @property
     def functions(self) -> Array:
         """Contributions (4, m, k) of a joint's free coefficients to q, dq, ddq and jerk."""
-        return np.ascontiguousarray(self.family.family.functions(self.t) @ self.family.null)
+        return self._grids[1][0]
 
-    @cached_property
+    @property
     def fixed_signals(self) -> Array:
         """Contributions (4, m, dof) of the fixed coefficients to q, dq, ddq and jerk."""
-        return self.family.family.functions(self.t) @ self.family.fixed.T
+        return self._grids[1][1]
+
+    @cached_property
+    def _grids(self) -> dict[int, tuple[Array, Array]]:
+        """Contributions (4, times, k) and (4, times, dof) of free and fixed coefficients on the time grids of the
+        criterion and of the nonlinear limits, by the number of times relative to that of the criterion."""
+        grids = {}
+        for count in {1, *(limit.refinement for limit in self.nonlinear)}:
+            grid = np.linspace(self.t[0], self.t[-1], count * (len(self.t) - 1) + 1)
+            values = self.family.family.functions(grid)
+            grids[count] = np.ascontiguousarray(values @ self.family.null), values @ self.family.fixed.T
+        return grids
 
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
@@ -139,22 +150,13 @@ class MotionProblem:
         return self._objective(value), np.asarray(gradient if self.criterion.logarithmic else gradient / value)
 
     # -- torques and workspace -------------------------------------------------------------------
-    @cached_property
-    def _refined(self) -> dict[int, tuple[Array, Array]]:
-        """Functions (4, times, k) and fixed signals (4, times, dof) on the finer time grids of the nonlinear limits, by
-        the ratio of the number of samples."""
-        grids = {}
-        for count in {limit.refinement for limit in self.nonlinear}:
-            grid = np.linspace(self.t[0], self.t[-1], count * (len(self.t) - 1) + 1)
-            values = self.family.family.functions(grid)
-            grids[count] = np.ascontiguousarray(values @ self.family.null), values @ self.family.fixed.T
-        return grids
-
     def _refined_signals(self, z: Array) -> list[Array]:
         """Return q, dq, ddq (3, m', dof) on the grid of each nonlinear limit."""
-        grids = {count: np.ascontiguousarray(fixed[:3] + functions[:3] @ z.T)
-                 for count, (functions, fixed) in self._refined.items()}
-        return [grids[limit.refinement] for limit in self.nonlinear]
+        signals = {}
+        for count in {limit.refinement for limit in self.nonlinear}:
+            functions, fixed = self._grids[count]
+            signals[count] = np.ascontiguousarray(fixed[:3] + functions[:3] @ z.T)
+        return [signals[limit.refinement] for limit in self.nonlinear]
 
     def nonlinear_values(self, z: Array) -> list[Array]:
         """Return the values (m', K) of each nonlinear limit, positive if it is violated."""
@@ -184,7 +186,7 @@ class MotionProblem:
                 i, column = i[keep], column[keep]
             q, dq, ddq = (np.ascontiguousarray(x[i]) for x in signals)
             slope = limit.gradient(q, dq, ddq, column)  # (r, 3, dof)
-            functions = self._refined[limit.refinement][0][:3, i]
+            functions = self._grids[limit.refinement][0][:3, i]
             rows.append(np.einsum("rsj,srk->rjk", slope, functions).reshape(len(i), -1))
             now.append(value[i, column])
         return np.vstack(rows), np.concatenate(now)

@@ -147,7 +147,7 @@ class MultiStart:
         return anchor, (1.0 - share) * near.z + share * random_motion(anchor, rng)
 
     def _other_knots(self, near: FeasibleMotion | None, anchor: Anchor, rng: np.random.Generator) -> Anchor:
-        """Return an anchor with other spline knots: random knots, or knots close to those of the motion `near`."""
+        """Return an anchor with other spline knots: random knots, or knots close to the knots of the motion `near`."""
         problem, share = (anchor.problem, 1.0) if near is None else (near.anchor.problem, 0.15)
         limits, splines = problem.limits, problem.family.family
         assert isinstance(splines, Splines)  # only splines have knots

@@ -2,12 +2,12 @@
 
 The dual method of Goldfarb and Idnani (1983) starts at the unconstrained minimum, adds the most violated row, and drops
 rows whose multiplier would become negative. A motion search calls the solver thousands of times in several threads, so
-the solver runs without the interpreter lock. With few active rows, it is several times faster than an interior-point
-method.
+the solver runs without the interpreter lock. With few active rows, the dual method is several times faster than an
+interior-point method.
 
-With q active rows N (q, n) and H = L L', K = Q' L^-1 for an orthogonal Q such that -K N' = [R; 0], R (q, q) upper
-triangular. Rows are added and dropped by Givens rotations of K and R. Entries are assigned one by one, because numba
-would compile an error message for slices, which takes two seconds.
+For q active rows N (q, n) and H = L L', the solver stores K = Q' L^-1 and an upper triangular matrix R (q, q), with an
+orthogonal matrix Q such that -K N' = [R; 0]. Rows are added and dropped by Givens rotations of K and R. Entries are
+assigned one by one, because numba would compile an error message for slices, which takes two seconds.
 """
 
 from __future__ import annotations

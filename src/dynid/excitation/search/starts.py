@@ -52,7 +52,8 @@ def safe_posture(problem: MotionProblem, seed: int) -> Array:
     for what, posture in (("first", limits.start), ("last", limits.end)):
         if posture is not None and problem.nonlinear_excess_at_rest(posture[None])[0] > 0:
             text = _worst_limit(problem, posture)
-            raise NotPossibleError(f"the {what} posture violates a limit, {text}", "change the posture or the limit")
+            raise NotPossibleError(f"the {what} posture of the motion violates a limit, {text}",
+                                   "change the posture or the limit")
     if limits.start is not None:
         return limits.start
     if limits.end is not None:

@@ -52,7 +52,7 @@ class WholeBodyStates(NamedTuple):
     Attributes:
         q: configurations (samples, 7 + n).
         v, a: velocities and accelerations (samples, 6 + n).
-        postures: postures of the configurations.
+        postures: the configurations as `Postures`, with errors of the feet and derivatives.
     """
 
     q: Array
@@ -278,11 +278,10 @@ def _on_ground(robot: Robot, contacts: tuple[Contact, ...], joints: Array, bend:
     start = np.concatenate([np.zeros(3), [0.0, 0.0, 0.0, 1.0], places])
     poses = [dynamics.frame_pose(robot, contact.frame, start) for contact in contacts]
     ground = float(np.mean([pose[2, 3] for pose in poses])) * (1.0 - bend)
-    targets = []
-    for pose, contact in zip(poses, contacts, strict=True):
-        target = pose if contact.kind == "point" else _level(pose)
-        targets.append(np.block([[target[:3, :3], np.array([[pose[0, 3]], [pose[1, 3]], [ground]])],
-                                 [np.array([[0.0, 0.0, 0.0, 1.0]])]]))
+    targets = [pose.copy() if contact.kind == "point" else _level(pose)
+               for pose, contact in zip(poses, contacts, strict=True)]
+    for target in targets:
+        target[2, 3] = ground
     begin = np.concatenate([np.zeros(3), [0.0, 0.0, 0.0, 1.0], joints])
     found, _ = reach_places(robot, contacts, targets, begin[None], leg_joints(robot, contacts))
     here = [dynamics.frame_pose(robot, contact.frame, found[0]) for contact in contacts]

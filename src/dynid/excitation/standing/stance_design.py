@@ -54,7 +54,7 @@ _FREE_JOINT_REACH = 1.0  # rad: assumed half range of joints without a range
 
 @dataclass(frozen=True, eq=False)
 class StandingDesign(ExperimentDesign):
-    """Experiment design of a motion with standing feet; its trajectories are those of the driving coordinates. limit:
+    """Experiment design of a motion with standing feet, whose trajectories have the driving coordinates alone. limit:
     limits of the standing feet and of all 6 + n coordinates."""
 
     limit: StandingLimit
@@ -125,7 +125,8 @@ def home_limit(model: LinearModel, standing: Standing, limits: Limits | None, no
     are those of `excite`; nominal: parameters (parameters,), by default those of the model."""
     robot = complete(model).robot
     if robot is None:
-        raise DynidError("a model without a robot has no feet", code="no-robot")
+        raise DynidError("a motion with standing feet needs a model of a robot, but the given model has no robot",
+                         code="no-robot")
     contacts = standing.contacts(robot)
     check_leg_count(robot, contacts)
     theta = nominal_values(model, nominal)
@@ -160,7 +161,7 @@ def _with_given_noise(assumed: Array, given: ArrayLike) -> Array:
     values = np.atleast_1d(np.asarray(given, dtype=float))
     joints = len(assumed) - SIX
     if values.size not in (1, joints, len(assumed)) or not np.isfinite(values).all() or not (values > 0).all():
-        raise DynidError(f"the noise must be one number above zero, or {joints} numbers, one per joint, got "
+        raise DynidError(f"the torque noise must be one number above zero, or {joints} numbers, one per joint, got "
                          f"{', '.join(f'{x:g}' for x in values)}", code="wrong-noise")
     if values.size == len(assumed):
         return values

@@ -1,7 +1,7 @@
 """Limits of a motion with standing feet that are nonlinear in the driving coordinates.
 
-These limits concern support, load and friction of the feet, leg joints, torques, the height of other feet, and
-collisions of the robot with itself.
+The limits concern support, load and friction of the feet, leg joints, torques, the height of other feet, and collisions
+of the robot with itself.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class StandingLimit:
     Attributes:
         support: contact points and support polygon.
         standing: options of the standing feet, with friction coefficient and support margin.
-        limits: limits of all 6 + n coordinates; those of driving coordinates are checked elsewhere.
+        limits: limits of all 6 + n coordinates; limits of the driving coordinates are checked elsewhere.
         model: model of the robot, with discontinuous or smooth signs.
         theta: nominal parameters (parameters,).
         lifted: frames of feet that do not stand.

@@ -17,12 +17,10 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation.trajectories.trajectory import (
-    FourierQuintic,
     FourierSeries,
     Motion,
     Trajectory,
     fourier_functions,
-    joint_rows,
     power_functions,
 )
 from dynid.quantities import DURATION, check_quantity
@@ -121,10 +119,6 @@ class Fourier:
         return fourier_functions(t, self.harmonics, self.one_period)
 
     def trajectory(self, coefficients: Array) -> Trajectory:
-        return self.series(coefficients)
-
-    def series(self, coefficients: Array) -> FourierSeries:
-        """Return the Fourier series of coefficients (dof, K)."""
         n = self.harmonics
         return FourierSeries(coefficients[:, :n], coefficients[:, n:2 * n], coefficients[:, 2 * n], self.one_period,
                              self.duration / self.one_period)
@@ -158,9 +152,8 @@ class FourierPlusQuintic(Fourier):
     def functions(self, t: ArrayLike) -> Array:
         return np.concatenate([super().functions(t), power_functions(t, self.duration)[:, :, 1:]], axis=2)
 
-    def trajectory(self, coefficients: Array) -> Trajectory:
-        powers = coefficients[:, 2 * self.harmonics + 1:]
-        return FourierQuintic(self.series(coefficients), np.hstack([np.zeros((len(powers), 1)), powers]))
+    def trajectory(self, coefficients: Array) -> FamilyTrajectory:
+        return FamilyTrajectory(self, coefficients)
 
     def below(self, bandwidth: float) -> Fourier:
         return _unlimited(self, bandwidth)
@@ -186,7 +179,8 @@ class Splines:
     def __post_init__(self) -> None:
         check_quantity(DURATION, self.duration, "the duration of a motion")
         if isinstance(self.knots, str) and self.knots != "free":
-            raise DynidError(f"knots are an array of inner knots, or 'free' for a search, got '{self.knots}'",
+            raise DynidError("knots of a spline are an array of inner knots, or 'free' for a search, got "
+                             f"'{self.knots}'",
                              code="bad-knots")
         inner = self.inner_knots
         if ((inner <= 0) | (inner >= self.duration)).any() or (np.diff(inner) <= 0).any():
@@ -220,10 +214,14 @@ class Splines:
         return (len(self.inner_knots) + _SPLINE_DEGREE + 1) / 2
 
     def functions(self, t: ArrayLike) -> Array:
-        return spline_functions(t, self.all_knots, _SPLINE_DEGREE)
+        from scipy.interpolate import BSpline
 
-    def trajectory(self, coefficients: Array) -> BSpline:
-        return BSpline(self.all_knots, coefficients, _SPLINE_DEGREE)
+        basis = BSpline(self.all_knots, np.eye(len(self.constant)), _SPLINE_DEGREE)
+        time = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), 0.0, self.duration)
+        return np.stack([basis(time, nu=order) for order in range(4)])
+
+    def trajectory(self, coefficients: Array) -> FamilyTrajectory:
+        return FamilyTrajectory(self, coefficients)
 
     def below(self, bandwidth: float) -> Family:
         return _unlimited(self, bandwidth)
@@ -250,38 +248,12 @@ def family_named(kind: str, duration: float, harmonics: int) -> Family:
     return FAMILIES[kind](duration, harmonics)
 
 
-def spline_functions(t: ArrayLike, knots: Array, degree: int) -> Array:
-    """Return B-splines at times t (m,), s, with their three derivatives (4, m, len(knots) - degree - 1)."""
-    from scipy.interpolate import BSpline as Spline
-
-    u = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), knots[degree], knots[-degree - 1])
-    basis = Spline(knots, np.eye(len(knots) - degree - 1), degree)
-    return np.stack([basis(u, nu=d) for d in range(4)])
-
-
 @dataclass(frozen=True, eq=False)
-class BSpline:
-    """B-spline trajectory q_j(t) = sum_k coefficients_jk B_k(t), with coefficients (dof, K), rad or m.
+class FamilyTrajectory:
+    """Trajectory q(t) = functions(t) c of a family of motions, with coefficients c (dof, K)."""
 
-    knots: times (K + degree + 1,), s, not decreasing, from 0 to the duration. degree: degree of the polynomials.
-    """
-
-    knots: Array
+    family: Family
     coefficients: Array
-    degree: int = 5
-
-    def __post_init__(self) -> None:
-        knots, coefficients = np.array(self.knots, dtype=float), joint_rows("the coefficients", self.coefficients)
-        if self.degree < 3:
-            raise DynidError(f"a B-spline of degree {self.degree} has no defined jerk; use degree 3 or more, 5 for a "
-                             "smooth motion")
-        if knots.ndim != 1 or len(knots) != coefficients.shape[1] + self.degree + 1:
-            raise DynidError(f"{coefficients.shape[1]} coefficients of degree {self.degree} need "
-                             f"{coefficients.shape[1] + self.degree + 1} knots, got {knots.size}")
-        if not np.isfinite(knots).all() or (np.diff(knots) < 0).any() or abs(knots[self.degree]) > 1e-12:
-            raise DynidError("the knots of a B-spline must not decrease and its motion must begin at time 0")
-        object.__setattr__(self, "knots", knots)
-        object.__setattr__(self, "coefficients", coefficients)
 
     @property
     def dof(self) -> int:
@@ -289,10 +261,11 @@ class BSpline:
 
     @property
     def duration(self) -> float:
-        return float(self.knots[-self.degree - 1])
+        return self.family.duration
 
     def at(self, t: ArrayLike) -> Motion:
-        return Motion(*(spline_functions(t, self.knots, self.degree) @ self.coefficients.T))
+        time = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), 0.0, self.duration)
+        return Motion(*(self.family.functions(time) @ self.coefficients.T))
 
 
 _REST_TO_REST = np.array([0.0, 0.0, 0.0, 10.0, -15.0, 6.0])  # powers of t / duration, from 0 to 1

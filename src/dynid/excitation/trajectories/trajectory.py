@@ -28,7 +28,7 @@ class Motion(NamedTuple):
 
 
 class Trajectory(Protocol):
-    """Base class of trajectories: joint motions as functions of time."""
+    """Protocol of trajectories: joint motions as functions of time."""
 
     @property
     def duration(self) -> float: ...
@@ -167,7 +167,8 @@ class FourierSeries:
             raise DynidError("a Fourier series needs a and b of the same shape and one q0 per joint, got shapes "
                              f"{a.shape}, {b.shape} and {q0.shape}", code="bad-coefficients")
         if not self.period > 0 or not self.periods > 0:
-            raise DynidError(f"a Fourier series needs a period above zero, got {self.period} s, {self.periods} times")
+            raise DynidError("a Fourier series needs a period and a number of periods above zero, got "
+                             f"{self.period} s and {self.periods} periods")
         for name, value in (("a", a), ("b", b), ("q0", q0)):
             object.__setattr__(self, name, value)
 
@@ -185,36 +186,8 @@ class FourierSeries:
 
 
 @dataclass(frozen=True, eq=False)
-class FourierQuintic:
-    """Trajectory of a Fourier series plus a quintic over the whole duration, which can have any state at both ends
-    (Park, 2006); quintic: coefficients of the powers 0 to 5 of t / duration (dof, 6)."""
-
-    series: FourierSeries
-    quintic: Array
-
-    def __post_init__(self) -> None:
-        quintic = joint_rows("the quintic", self.quintic)
-        if quintic.shape != (self.series.dof, 6):
-            raise DynidError(f"the quintic needs six coefficients for each of {self.series.dof} joints, "
-                             f"got {quintic.shape}")
-        object.__setattr__(self, "quintic", quintic)
-
-    @property
-    def dof(self) -> int:
-        return self.series.dof
-
-    @property
-    def duration(self) -> float:
-        return self.series.duration
-
-    def at(self, t: ArrayLike) -> Motion:
-        powers = power_functions(np.clip(np.atleast_1d(np.asarray(t, dtype=float)), 0.0, self.duration), self.duration)
-        return Motion(*(x + y for x, y in zip(self.series.at(t), powers @ self.quintic.T, strict=True)))
-
-
-@dataclass(frozen=True, eq=False)
 class Joined:
-    """Sequence of trajectories; continuity between them is not checked."""
+    """Sequence of trajectories; continuity from one trajectory to the next is not checked."""
 
     parts: tuple[Trajectory, ...]
 

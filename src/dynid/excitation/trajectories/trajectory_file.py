@@ -67,7 +67,7 @@ def _read_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Arr
         names = [f"{kind}_{joint}" for joint in joints]
         missing = [name for name in names if name not in head]
         if missing and (kind == "q" or len(missing) < len(names)):
-            raise DynidError(f"{path} has no column '{missing[0]}' for that joint of the robot; its columns are "
+            raise DynidError(f"{path} has no column '{missing[0]}' for a joint of the robot; its columns are "
                              f"{', '.join(name for name in head if name.startswith(f'{kind}_')) or ', '.join(head)}",
                              code="no-column")
         if not missing:
