@@ -19,7 +19,7 @@ from dynid.excitation.search.quadratic_program import solve_qp
 
 INITIAL_ACTIVE_SHARE = 0.3  # distance from a limit, relative to the limit, below which rows are included initially
 _SMOOTHING_ORDERS = (1.0, 4.0, 16.0, 64.0)  # successive orders of the smooth approximation
-_SMALL_GAIN = 2e-4  # decrease of the objective in one step, below which a step is small
+SMALL_GAIN = 2e-4  # decrease of the objective in one step, below which a step is small
 _SMALL_STEPS = 5  # number of successive small steps that end the search for one smoothing order
 MAX_SEARCH_STEPS = 150  # largest number of steps for each smoothing order
 MIN_STEP_SHARE = 1e-3  # smallest share of a step in a line search
@@ -134,7 +134,7 @@ def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
             model = model.updated(share * d.ravel(), new.gradient - at.gradient, share == 1.0)
             at, z = new, new.z
             yield at
-            small = small + 1 if gain < _SMALL_GAIN else 0
+            small = small + 1 if gain < SMALL_GAIN else 0
             if small >= _SMALL_STEPS:
                 break
         values = at.values
