@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.consistency import Consistency, MassLimit, nearest
+from dynid.consistency import Consistency, MassLimit, fit, nearest
 from dynid.errors import ModelError, NotPossibleError
 from dynid.extraction.bounds import WIDTHS, Bounds, load_bounds, robot_bounds
 from dynid.extraction.conditions import Conditions
@@ -18,13 +18,15 @@ from dynid.extraction.extraction import BaseValues, ConeAnswer, Extraction, Iden
 from dynid.extraction.searches import Landscape, Search, find_search, solve
 from dynid.extraction.space import Form, SearchSpace, make_space
 from dynid.model import required_robot_model
-from dynid.regression import BaseParameters
+from dynid.regression import BaseParameters, Stacked
 
 INSIDE = 1e-5  # kg, kg m^2: margin of the nearest consistent robot from the boundary, which leaves space for a search
 Loss = Literal["full", "partial", "inertia"]
 LOSSES: dict[Loss, str] = {
     "full": "bounds, physically consistent inertias, centres of mass inside their links, total mass",
     "partial": "bounds alone", "inertia": "bounds and physically consistent inertias"}
+# Weights of small inertias, as shares of their upper bounds, relative to the distance from the base values.
+_INERTIA_WEIGHTS = tuple(10.0 ** (0.5 * k) for k in range(-10, 1))
 _FIRST_WEIGHT, _WEIGHT_GROWTH = 10.0, 10.0  # weight of physical conditions, and its growth factor (algorithm 1)
 _FINAL_CONSTRAINT_WEIGHT = 1e8  # final weight of bounds and physical conditions relative to base values
 _INTERVAL_MARGINS = (3e-2, 1e-2, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6)  # relative margins of the intervals in a descent
@@ -107,7 +109,7 @@ def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", opt
     begin, moved = None, 0.0
     if chosen.nearest:
         before = values.values
-        values, begin = _nearest(values, within)
+        values, begin = _nearest(values, within, conditions, chosen)
         moved = float(np.linalg.norm(values.values - before))
     hopeless = chosen.form == "exact" and chosen.loss != "partial" and not chosen.nearest \
         and cones is not None and not cones.possible
@@ -150,14 +152,36 @@ def _one_step(given: BaseValues) -> BaseValues:
     return replace(given, values=np.asarray(best))
 
 
-def _nearest(given: BaseValues, bounds: Bounds) -> tuple[BaseValues, Array]:
-    """Return the base values of the nearest physically consistent robot inside the bounds, and the standard parameters
-    (parameters,) of this robot, from which the search starts."""
+def _nearest(given: BaseValues, bounds: Bounds, conditions: Conditions, options: ExtractionOptions
+             ) -> tuple[BaseValues, Array]:
+    """Return the base values of a physically consistent robot inside the bounds that is near to the given base values,
+    and the standard parameters (parameters,) of this robot, from which the search starts.
+
+    Upper bounds of inertias are not convex. If the nearest robot without these bounds violates them, robots with
+    smaller inertias and a larger distance are tried.
+    """
     answer = cone_answer(given, bounds, margin=INSIDE)
     if answer.theta is None:
         raise NotPossibleError(f"no physically consistent robot is within the bounds: {answer.sentence}",
                                "widen the bounds")
-    return replace(given, values=given.matrix @ answer.theta), answer.theta
+    closest = given.matrix @ answer.theta
+    consistency, base = _convex_conditions(given, bounds, INSIDE)
+    equations = Stacked(np.eye(len(closest)), closest, 0.0, len(closest))
+    moments = np.zeros((len(consistency.bodies), 3, len(consistency.parameters)))
+    for rows, place, high in zip(moments, consistency.places, bounds.high, strict=True):
+        rows[range(3), place[[0, 3, 5]]] = 1.0 / np.maximum(high[[4, 7, 9]], 1e-9)
+    theta = answer.theta
+    for weight in (0.0, *_INERTIA_WEIGHTS):
+        if weight:
+            rows = weight * float(np.linalg.norm(closest)) * moments.reshape(-1, moments.shape[2])
+            theta = fit(consistency, base, equations, prior=(rows, np.zeros(len(rows)))).theta
+        values = replace(given, values=given.matrix @ theta)
+        space = make_space(values, conditions, options.form)
+        matrix, goal = _distance_rows(values, options)
+        inside = _after_descent(conditions, theta, _slope(space, matrix, goal), space.exact)
+        if _score(conditions, inside, matrix, goal) == 0.0:
+            return values, inside
+    return replace(given, values=closest), answer.theta
 
 
 # -- runs --------------------------------------------------------------------------------------------
@@ -254,6 +278,18 @@ def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0) -> Co
     Bounds of inertias are omitted, because upper bounds and bounds of products about a centre of mass are not convex.
     """
     start = time.perf_counter()
+    consistency, base = _convex_conditions(given, bounds, margin)
+    try:
+        found = nearest(consistency, given.values, base)
+    except NotPossibleError as error:
+        return ConeAnswer(False, np.inf, None, time.perf_counter() - start, str(error))
+    why = "" if found.possible else ("no robot within these bounds has the given base values: the nearest differs by "
+                                     f"{found.distance:.3g}, because of {'; '.join(found.reasons[:3])}")
+    return ConeAnswer(found.possible, found.distance, found.theta, time.perf_counter() - start, why)
+
+
+def _convex_conditions(given: BaseValues, bounds: Bounds, margin: float) -> tuple[Consistency, BaseParameters]:
+    """Return the physical conditions with those bounds that are convex, and the combinations of the base values."""
     parameters = given.model.parameters
     bare = Consistency(parameters)
     masses = [MassLimit(max(float(low[0]), 0.0), float(high[0]), (body,)) for body, low, high in
@@ -263,14 +299,7 @@ def cone_answer(given: BaseValues, bounds: Bounds, *, margin: float = 0.0) -> Co
     # Contours that are not convex hulls, and not implied by the box of bounds, are checked in the search only.
     consistency = replace(bare, margin=margin, centres=bounds.boxes(bare.bodies), masses=tuple(masses), known=known)
     independent = np.array([int(np.flatnonzero(row)[0]) for row in given.matrix], dtype=np.int64)
-    base = BaseParameters(parameters, independent, given.matrix)
-    try:
-        found = nearest(consistency, given.values, base)
-    except NotPossibleError as error:
-        return ConeAnswer(False, np.inf, None, time.perf_counter() - start, str(error))
-    why = "" if found.possible else ("no robot within these bounds has the given base values: the nearest differs by "
-                                     f"{found.distance:.3g}, because of {'; '.join(found.reasons[:3])}")
-    return ConeAnswer(found.possible, found.distance, found.theta, time.perf_counter() - start, why)
+    return consistency, BaseParameters(parameters, independent, given.matrix)
 
 
 @dataclass(frozen=True, eq=False)
