@@ -21,6 +21,7 @@ from dynid.estimate.covariance import noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.problem import Problem
+from dynid.estimate.recursive.start import prior_rows
 from dynid.regression.known import Prior
 
 METHOD = "wls"  # method that accepts prior rows
@@ -48,7 +49,6 @@ class Weight:
 def with_prior(problem: Problem, earlier: Estimate) -> tuple[Problem, Weight]:
     """Return the problem with an earlier estimate of the same base parameters as prior rows, and their weight, for
     methods that solve weighted equations (`wls`)."""
-    from dynid.estimate.recursive.start import prior_rows  # imports all recursive methods
     rows = prior_rows(problem.base, earlier)
     assert rows is not None
     regression = problem.regression

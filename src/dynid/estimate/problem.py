@@ -204,9 +204,8 @@ def equation_counts(data: Sequence[Samples]) -> tuple[int, ...]:
                                          for start, stop in part.segments))
     total = np.zeros(data[0].dof, dtype=np.int64)
     for part in data:
-        step = 1 if part.decimation is None else part.decimation.total
         for start, stop in part.segments:
-            total += part.keep[start:stop:step].sum(axis=0)
+            total += part.keep[start:stop:part.decimated_by].sum(axis=0)
     return tuple(int(n) for n in total)
 
 
