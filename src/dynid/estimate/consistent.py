@@ -21,7 +21,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.border import constrained_covariance
 from dynid.estimate.covariance import LinearFit, diagnostics
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.linear import joint_weights, solve, stack_enough
+from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.model import complete, robot_model
@@ -213,8 +213,7 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
                         fill_with: Fill = "auto") -> Estimate:
     """Return the estimate of a least-squares fit inside the consistent set, see `inside_the_set`."""
     with one_blas_thread():
-        solution = solve(problem.regression, stack_enough(problem.regression, weights))
-        free = LinearFit.from_solution(problem, solution, weights)
+        free = LinearFit.from_problem(problem, weights)
         found = _best_inside(free, problem.regression, weights, consistency, fill_with)
 
     def refit(fewer: Regression) -> Array:
@@ -241,8 +240,7 @@ def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with
                 theta = None
             if theta is not None and theta[consistency.places[:, 9]].sum() < _CLEARLY_LIGHTER * consistency.heaviest:
                 return consistency.with_known(theta)
-        free = LinearFit.from_solution(problem, solve(problem.regression, stack_enough(problem.regression, weights)),
-                                       weights)
+        free = LinearFit.from_problem(problem, weights)
         return _best_inside(free, problem.regression, weights, consistency, fill_with).theta
 
 
@@ -283,7 +281,7 @@ def _constrained_estimate(free: LinearFit, name: str, regression: Regression, we
     beta = problem.base.matrix @ theta
     held = replace(free, solution=replace(solution, beta=beta))
     facts = diagnostics(
-        problem, held.solution, held.weights, consistent=True, excess_misfit=best.excess,
+        problem.regression, held.solution, held.weights, consistent=True, excess_misfit=best.excess,
         active=list(dict.fromkeys(block.body or block.name for block in best.active)),
         excess_over_noise=(best.misfit - best.unconstrained) / found.noise_misfit if found.noise_misfit > 0 else 0.0,
         smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
@@ -345,9 +343,7 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
     nominal = _nominal(problem, consistency, fill_with)
     matrix, rho = standard_rows(problem, stacked, prior)
     tolerance = _tolerance(best, noise_misfit, stacked)
-    for source, matrices in (("nominal", None if nominal is None else nominal.matrices), ("central", None)):
-        if source == "nominal" and matrices is None:
-            continue
+    for source, matrices in [*([] if nominal is None else [("nominal", nominal.matrices)]), ("central", None)]:
         try:
             theta, barrier = fill_by_barrier(consistency, matrix, rho, best.theta, tolerance=tolerance,
                                              nominal=matrices)

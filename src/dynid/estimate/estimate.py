@@ -298,11 +298,10 @@ class Diagnostics(Mapping[str, Any]):
     @staticmethod
     def from_fit(regression: Regression, beta: Array, *, rank: int, **facts: Any) -> Diagnostics:
         """Return the diagnostics of base values beta (base,) on compressed data, with further facts by name."""
-        rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
         return Diagnostics.from_facts({
             "relative_error": regression.relative_error(beta),
             "relative_error_per_joint": regression.relative_errors(beta).tolist(),
-            "residual_std_per_joint": np.sqrt(regression.misfits(beta) / rows).tolist(), "rank": rank,
+            "residual_std_per_joint": regression.residual_std(beta).tolist(), "rank": rank,
             "rows_per_joint": list(regression.rows), "joints": list(regression.joints), **facts})
 
     @staticmethod

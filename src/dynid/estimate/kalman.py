@@ -333,8 +333,7 @@ def _noise(problem: Problem, part: Samples, beta: Array, options: FilterOptions)
     from the residuals of the initial parameters beta (base,)."""
     third = np.diff(part.q, n=3, axis=0)
     rough = np.sqrt(np.mean(third ** 2, axis=0) / 20.0)  # white noise has twenty times its power in third differences
-    rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
-    miss = np.sqrt(problem.regression.misfits(beta) / rows)
+    miss = problem.regression.residual_std(beta)
     n, position, torque = part.dof, options.position_noise, options.torque_noise
     return FilterNoise(np.full(n, position) if position is not None else np.maximum(rough, 1e-9),
                  np.full(n, torque) if torque is not None else np.maximum(miss, 1e-9))

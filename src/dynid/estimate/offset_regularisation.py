@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.arrays import Array, Ints
+from dynid.estimate.covariance import residual_noise
 from dynid.estimate.friction_parts import SMALLEST_RIDGE
 from dynid.estimate.problem import Problem
 from dynid.recording import Samples
-from dynid.regression.autocorrelation import correlation
 from dynid.regression.factor import triangular
 
 # Standard deviations of the offsets to try, as shares of the torque: from far below the repeatability of a good machine
@@ -43,11 +43,8 @@ def offset_ridge(problem: Problem, beta: Array, ridge: Array, offsets: Ints) -> 
         offsets: columns of the offsets among the base parameters.
     """
     whole = problem.regression
-    rows = np.maximum(np.array(whole.rows, dtype=float), 1.0)
-    spread = np.sqrt(whole.misfits(beta) / rows)
-    spread = np.maximum(spread, max(1e-9 * float(spread.max()), 1e-12))  # simulated data without noise have no residual
-    seen = correlation(problem.equations, beta, matrices=False, threads=problem.threads)
-    independent = np.clip(seen.effective / np.maximum(seen.rows, 1.0), 1.0 / rows, 1.0)
+    spread, independent = residual_noise(problem, beta)
+    independent = np.clip(independent, 1.0 / np.maximum(np.array(whole.rows, dtype=float), 1.0), 1.0)
     stacked = whole.stack(np.sqrt(independent) / spread, prior=False)
     others = np.setdiff1d(np.flatnonzero(np.isfinite(ridge)), offsets)
     size = np.linalg.norm(stacked.r, axis=0)
