@@ -14,8 +14,8 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.estimate.covariance import residual_noise
-from dynid.estimate.friction_parts import SMALLEST_RIDGE
 from dynid.estimate.problem import Problem
+from dynid.estimate.ridge_search import SMALLEST_RIDGE
 from dynid.recording import Samples
 from dynid.regression.factor import triangular
 
