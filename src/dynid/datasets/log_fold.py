@@ -127,7 +127,7 @@ class LogFold:
         return LogFold(entry, regression, noise)
 
     def of_entry(self, entry: ManifestEntry) -> LogFold:
-        """Return the same regression for a log with another path, robot or date."""
+        """Return the compressed log with another record: the same data under another path, robot or date."""
         regression = replace(self.regression, sources=(entry.source,), blocks=tuple(
             replace(block, spans=tuple(replace(span, source=entry.source) for span in block.spans))
             for block in self.regression.blocks))

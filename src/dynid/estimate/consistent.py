@@ -169,8 +169,8 @@ def unseen(problem: Problem) -> dict[str, float]:
 def check_same_parameters(problem: Problem, consistency: Consistency) -> None:
     """Raise an error if a parameter has no effect on the torques of a problem, but is free in the consistent set."""
     if unseen(problem).keys() - consistency.known.keys():
-        raise NotPossibleError("if one block of time is excluded, a parameter no longer affects any torque; record a "
-                               "longer motion")
+        raise NotPossibleError("cross-validation excludes blocks of time in turn, and without one of them the data do "
+                               "not depend on every parameter; record a longer motion")
 
 
 def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tuple[Array, Array] | None:

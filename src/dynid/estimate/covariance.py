@@ -113,7 +113,7 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
         problem: the identification problem.
         solution: solution of its weighted equations.
         weights: weights of the joints (dof,), or None.
-        equations, regression: those that were solved; by default the problem's own.
+        equations, regression: the solved equations and their compressed form; by default those of the problem.
         influence: weight of each row, see `correlation`.
         cov_type: type of the covariance, or None.
     """

@@ -41,7 +41,7 @@ _UNIFORM_TOLERANCE = 0.01  # largest relative variation of sampling intervals of
 class CutoffFolds:
     """Compressed data of recordings by cut-off (Hz), computed on demand.
 
-    The window of filtered equations follows from the cut-off; `torques` returns the same logs as torques.
+    The window of filtered equations follows from the cut-off. `torques` returns torque equations of the same logs.
 
     Attributes:
         model, base, prior: model, its base parameters, and prior rows.

@@ -237,17 +237,17 @@ class Estimate:
 
     def to_urdf(self, path: str | Path, source: str | Path | None = None, *, with_payload: bool = False,
                 unchecked: bool = False) -> tuple[str, ...]:
-        """Write the robot's own URDF (or `source`) with these values; see `dynid.estimate.export`."""
+        """Write the robot's own URDF (or `source`) with the estimated values; see `dynid.estimate.export`."""
         from dynid.estimate.export import write_urdf
         return write_urdf(self, path, source, with_payload=with_payload, unchecked=unchecked)
 
     def to_mjcf(self, path: str | Path, *, with_payload: bool = False, unchecked: bool = False) -> tuple[str, ...]:
-        """Write the robot with these values as MJCF for MuJoCo; see `dynid.estimate.export`."""
+        """Write the robot with the estimated values as MJCF for MuJoCo; see `dynid.estimate.export`."""
         from dynid.estimate.export import write_mjcf
         return write_mjcf(self, path, with_payload=with_payload, unchecked=unchecked)
 
     def export(self, path: str | Path, target: str, **options: Any) -> Exported:
-        """Write the robot with these values for a simulator; see `dynid.estimate.simulators.exports.export`."""
+        """Write the robot with the estimated values for a simulator; see `dynid.estimate.simulators.exports.export`."""
         from dynid.estimate.simulators.exports import export
         return export(self, path, target, **options)
 

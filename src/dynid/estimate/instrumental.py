@@ -298,7 +298,8 @@ def _flexible(problem: Problem, name: str, source: Source, options: LoopOptions,
 
 
 def _attempts(problem: Problem, options: LoopOptions) -> Iterator[tuple[str, Problem, Source, LoopOptions]]:
-    """Yield description, problem, source and options of instruments to try, those with most knowledge first."""
+    """Yield description, problem, source and options of instruments to try: first those that use the control law, then
+    an assumed law, last the references alone."""
     yield "from unit inertias", problem, "simulation", replace(options, start="regular")
     yield "from least squares on filtered data", problem, "simulation", replace(options, start="filtered")
     if problem.nominal is not None:

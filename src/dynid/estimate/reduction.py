@@ -281,7 +281,7 @@ View = Callable[[Ints], KeptParameters]  # a fit with only some of its parameter
 
 @dataclass(frozen=True, eq=False)
 class FoldedView:
-    """Least squares with any subset of columns, from the compressed regression and the noise of the full model."""
+    """Function that solves least squares with any subset of columns, with the noise of the full model."""
 
     stacked: Stacked
     score_covariance: Array

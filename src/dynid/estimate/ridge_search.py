@@ -222,7 +222,8 @@ class RidgeSearch:
         return without if is_better else {**ridges, ROTOR: 0.0}
 
     def wins(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]]) -> bool:
-        """Return whether these ridges clearly predict better than plain friction; without: excluded terms."""
+        """Return whether friction with these ridges predicts clearly better than plain friction. without: kinds and
+        joints, counted from 0, of excluded terms."""
         plain = {**ridges, **dict.fromkeys(GROUPS, EXCLUDED_RIDGE)}
         return _exceeds(self._logarithms(plain) - self._logarithms(ridges, without), CLEAR_ERRORS)
 

@@ -28,7 +28,7 @@ _ROWS_AT_ONCE = 1024  # samples whose dense rows are in memory at a time
 
 
 def noise_model(equations: Equations) -> LinearModel | None:
-    """Return the model whose equations share noise as the given ones do; None for sums of equations."""
+    """Return the model that determines which of the equations have common noise; None for sums over joints."""
     while isinstance(equations, Derived) and not isinstance(equations, Mixed):
         equations = equations.equations
     return None if isinstance(equations, Mixed) else equations.layout.model

@@ -68,7 +68,7 @@ class Prior:
     Attributes:
         matrix, values: the equations.
         known: values of standard parameters from which the equations follow, for methods that estimate all of these.
-        strength: factor on the equations, if they are down-weighted relative to the data.
+        strength: factor on the equations when they are added to weighted equations of the data.
         facts: further equations of standard parameters, matrix (n, parameters) theta = values (n,), each with a
             standard deviation of one.
     """
@@ -106,7 +106,7 @@ class Prior:
         Args:
             base: base parameters.
             matrix: (n, parameters), in units of the standard deviation of each equation.
-            values: (n,), likewise.
+            values: (n,), right-hand sides in the same units.
         """
         scale = np.linalg.norm(matrix, axis=1, keepdims=True)
         both = null_space(np.hstack([base.matrix.T, -(matrix / scale).T]))

@@ -96,7 +96,7 @@ class Study(SettingsFile):
     @classmethod
     def _tables(cls, methods: Any) -> Any:
         if isinstance(methods, str) or not isinstance(methods, list | tuple):
-            raise ValueError("methods are a list of names or tables")
+            raise ValueError("'methods' of a study must be a list of method names or of [[methods]] tables")
         return tuple({"name": one} if isinstance(one, str) else one for one in methods)
 
     @model_validator(mode="after")

@@ -58,8 +58,8 @@ def _record(bench: Bench, factor: float, phase: int, noise: int) -> Recording:
 
 
 def _nominal_errors(bench: Bench, seed: int) -> Array:
-    """Return one normally distributed number x per parameter, equal for all ten parameters of a link, so that e^(s x)
-    theta is physically consistent."""
+    """Return one standard normal number x per parameter for erroneous nominal values e^(s x) theta, with any size s of
+    the errors. x is equal for all ten parameters of a link, which keeps the link physically consistent."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=len(bench.theta))
     for places in bench.model.parameters.bodies.values():

@@ -200,7 +200,8 @@ def _with_base_kept(scaling: BodyScaling, base: BaseMap, x: Array, targets: Arra
 
 @dataclass(frozen=True, eq=False)
 class _Splitting:
-    """State of the alternating direction method: consistent points and scaled multipliers (draws, parameters)."""
+    """State of the alternating direction method of multipliers: consistent points and scaled multipliers, both
+    (draws, parameters)."""
 
     scaling: BodyScaling
     base: BaseMap

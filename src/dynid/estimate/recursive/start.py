@@ -90,8 +90,8 @@ def _from_std(base: BaseParameters, given: Any) -> Prior:
     try:
         values, stds = (np.broadcast_to(np.asarray(x, dtype=float), (len(base),)) for x in given)
     except (TypeError, ValueError):
-        raise ModelError(f"values and standard deviations of a prior must be one number or {len(base)}, one "
-                         "per base parameter", code="bad-prior-shape") from None
+        raise ModelError(f"values and standard deviations of a prior must be one number or {len(base)} numbers, "
+                         "one per base parameter", code="bad-prior-shape") from None
     if not np.all(stds > 0.0):
         raise ModelError("the standard deviations of a prior must be above zero", code="bad-prior-std")
     finite = np.isfinite(stds)  # an infinite standard deviation means no prior
@@ -113,7 +113,7 @@ def initial_noise(noise: ArrayLike | str, prior: PriorLike | None, dof: int) -> 
     try:
         found = np.broadcast_to(np.asarray(noise, dtype=float), (dof,)).copy()
     except (TypeError, ValueError):
-        raise ModelError(f"noise must be one number or {dof}, one per joint", code="bad-noise") from None
+        raise ModelError(f"noise must be one number or {dof} numbers, one per joint", code="bad-noise") from None
     if not (np.isfinite(found).all() and np.all(found > 0.0)):
         raise ModelError(f"the noise of a joint's torque must be above zero, got {found.min():g}", code="bad-noise")
     return found
