@@ -23,7 +23,7 @@ from dynid.lapack import null_space
 from dynid.regression import Stacked
 
 _SIGNIFICANT_STD = 2.0  # standard errors by which the unconstrained estimate must violate an equality before it counts
-# of the barrier's weight: a condition that is violated by about four standard errors then counts half
+# factor on the barrier's weight: a condition that is violated by about four standard errors then counts half
 _BARRIER_SOFTNESS = 0.03
 _ONE_SIDED = 0.5  # share of the unconstrained variance that remains if errors have one sign only
 _VANISHED_VARIANCE_SHARE = 1e-6  # of the unconstrained variance: a smaller constrained variance counts as zero

@@ -40,7 +40,7 @@ _LARGEST_LOSS = 10.0  # relative to the measured torque: upper bound of friction
 # Change of a value by constraints in standard errors for independent rows. With autocorrelated residuals the true
 # standard errors are several times larger.
 _MAX_STANDARD_ERRORS_MOVED = 10.0
-# Of the largest allowed mass: below it, the upper bound of the mass has no effect.
+# Share of the largest allowed mass: for a lighter robot, the upper bound of the mass has no effect.
 _CLEARLY_LIGHTER = 0.5
 _ZERO_COLUMN = 1e-12  # of the largest column: smaller columns are rounding errors
 
@@ -84,7 +84,7 @@ def _interval(text: str, pair: Any) -> tuple[float, float]:
 
 
 def dissipating_rows(problem: Problem) -> dict[str, Array]:
-    """Return constraints rows (k, parameters) theta >= 0 by joint, with which friction dissipates energy.
+    """Return matrices (k, parameters) by joint: friction dissipates energy if matrix @ theta is not negative.
 
     A difference of viscous friction between directions is at most the viscous friction, |Fvd| <= Fv. Other terms are
     constrained at the speeds of the data, and unconstrained if only a compressed regression is available.

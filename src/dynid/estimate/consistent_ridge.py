@@ -59,9 +59,9 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
     with one_blas_thread():
         consistency = problem_consistency(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
         nominal = nominal_model(consistency, problem.nominal)
-        solution = solve(problem.regression, problem.regression.stack(joint_weights(problem.regression)))
-        bodies = dict(zip(consistency.bodies, nominal.matrices, strict=True))
         weights = joint_weights(problem.regression)
+        solution = solve(problem.regression, problem.regression.stack(weights))
+        bodies = dict(zip(consistency.bodies, nominal.matrices, strict=True))
         found = _in_turn(problem, consistency, nominal, bodies, metric, weights, strength)
         chosen, penalty, on_border = found.chosen, found.penalty, False
         theta = chosen.theta

@@ -72,14 +72,14 @@ FEWEST_BLOCKS = 4  # smallest number of blocks with rows for a comparison
 # below 0.01 of the top speed are dropped from fits, so that these see a sign.
 SIGN_SHARE = 0.005
 VISCOUS, OFFSET = "viscous", "Fo"  # a kind of term, and a symbol
-# Of joints that turn back, at most: it takes a ten-thousandth of an offset that the motion determines. Where the noise
-# is small against offsets, even that biases an offset which is hard to distinguish from gravity.
+# Largest ridge for joints that reverse: it removes a ten-thousandth of an offset that the motion determines. Where
+# the noise is small against offsets, even that biases an offset which is hard to distinguish from gravity.
 MAX_OFFSET_RIDGE = 1e-4
 # Terms of a model that the choice replaces.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
             "stribeck", "curve", "load", "cable", "delay", "ripple")
 _HAVE_ROTORS = ("rotor", "motor-side")  # kinds of terms that include rotor inertia
-# Of a joint's top speed: speeds at which its friction must dissipate; the last ones are beyond the logged speeds.
+# Speeds at which friction must dissipate energy, relative to a joint's top speed; the last two are not in the log.
 SPEEDS_CHECKED = np.array([sign * share for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 3.0)
                            for sign in (1.0, -1.0)])
 LOGGED_SPEEDS = SPEEDS_CHECKED[:-2]

@@ -34,7 +34,7 @@ from dynid.regression import fold
 
 Source = Literal["simulation", "transfer", "reference"]
 Solver = Callable[[Projected], Values]
-# of the squared noise: accepted increase of the misfit for a robot well inside the consistent set
+# share of the squared noise: accepted increase of the misfit for a robot well inside the consistent set
 _INTERIOR_COST_SHARE = 0.003
 _NEAREST_CONSISTENT_NOTE = Note(
     "simulated-consistent",
