@@ -316,6 +316,11 @@ class Diagnostics(Mapping[str, Any]):
         """Return the diagnostics of a fit with added or changed facts."""
         return Diagnostics.from_facts({**self, **facts})
 
+    def refitted(self, regression: Regression, beta: Array) -> Diagnostics:
+        """Return the diagnostics with the torque errors of other base values beta (base,) on compressed data."""
+        fit = Diagnostics.from_fit(regression, beta, rank=self.rank)
+        return replace(self, **{name: getattr(fit, name) for name in _OF_TORQUES})
+
     # -- as a mapping of known values by name ------------------------------------------------------
     def __getitem__(self, name: str) -> Any:
         if name in self.more:
@@ -333,3 +338,4 @@ class Diagnostics(Mapping[str, Any]):
 
 
 _CORE_DIAGNOSTICS = tuple(one.name for one in fields(Diagnostics) if one.name != "more")
+_OF_TORQUES = ("relative_error", "relative_error_per_joint", "residual_std_per_joint", "rows_per_joint", "joints")

@@ -59,10 +59,10 @@ def from_covariance(values: Array, covariance: Array, identified: Any) -> Prior:
     return Prior(rows, rows @ values, {})
 
 
-def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = FILE_SHARE) -> Prior:
+def prior_of_file(base: BaseParameters, parameters: Parameters) -> Prior:
     """Return a prior on base parameters from nominal values; those that involve a missing value are excluded.
 
-    Each value has an independent standard deviation of `share` of its scale: the value itself for a mass or joint
+    Each value has an independent standard deviation of `FILE_SHARE` of its scale: the value itself for a mass or joint
     parameter, the body's largest moment for an inertia or first moment.
     """
     if parameters.names != base.parameters.names:
@@ -75,7 +75,7 @@ def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = F
             sizes[part] = sizes[part].max()
     known = np.isfinite(sizes) & (sizes > 0.0)
     matrix = np.where(known, base.matrix, 0.0)
-    covariance = (matrix * (share * np.where(known, sizes, 0.0)) ** 2) @ matrix.T
+    covariance = (matrix * (FILE_SHARE * np.where(known, sizes, 0.0)) ** 2) @ matrix.T
     if not known.any():
         raise ModelError("the robot of the prior has no inertias, so it does not determine the parameters; add "
                          "inertias to its file")
