@@ -25,7 +25,7 @@ MIN_ROWS_OF_A_STRETCH = 10  # smallest number of rows per interval, since filter
 class Columns:
     """Weighted triangular equations r x = rho of the data without one block of time, and the equations of that block.
 
-    tests: the block's equations per joint. squares (k,): squared norms of the columns of r.
+    tests: matrix and right-hand side of that block, per joint. squares (k,): squared norms of the columns of r.
     """
 
     r: Array

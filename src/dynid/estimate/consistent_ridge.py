@@ -155,7 +155,7 @@ class _Parts:
     """Matrices from which the expected error of a regularised fit is computed.
 
     Attributes:
-        gain: change of the base parameters per score of the parameters (base, parameters).
+        gain: change of the base parameters by a unit score of each standard parameter (base, parameters).
         curvature: Hessian of the regularisation toward nominal values (parameters, parameters).
         stated: Hessian of known values with a standard error, and of limits (parameters, parameters).
     """
