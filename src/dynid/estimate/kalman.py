@@ -43,7 +43,7 @@ _START_SHARES = (1.0, 0.3, 0.1)  # of the initial standard deviation, which may 
         depends_on={"order"})
 def extended_kalman(problem: Problem, *, start: Start = "wls", start_std: float = 0.1, passes: int = 2,
                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
-    """Return the estimate of an extended Kalman filter with exact derivatives by the parameters, M dddq = -Y dbeta.
+    """Return the estimate of an extended Kalman filter with exact derivatives by the parameters.
 
     Args:
         problem: the identification problem.
