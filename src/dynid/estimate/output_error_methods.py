@@ -18,7 +18,7 @@ from dynid.estimate.instruments.projection import low_decimation
 from dynid.estimate.iteration import iteration_errors, step_motion
 from dynid.estimate.iterations import Iteration, numbered
 from dynid.estimate.least_squares import weighted_least_squares
-from dynid.estimate.linear import positive_deviations, solve
+from dynid.estimate.linear import positive_std, solve
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.plain import finite
@@ -147,7 +147,7 @@ class Linearisation:
     @property
     def weights(self) -> Array:
         """Weight of each joint (dof,): 1 / standard deviation of its error."""
-        return 1.0 / positive_deviations(self.residual_std)
+        return 1.0 / positive_std(self.residual_std)
 
 
 def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOptions) -> Estimate:
