@@ -21,7 +21,7 @@ from benchmarks._plain_fit import PlainFit, relative_error, residual_of, rows_of
 from benchmarks._random_machines import CONDITIONS, random_machine
 from dynid.datasets import Dataset
 from dynid.errors import DynidError
-from dynid.estimate import Estimate, friction_choice
+from dynid.estimate import Estimate, ridge_search
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.robot import Robot
@@ -38,7 +38,7 @@ REAL = "real"  # in `only`: all real machines
 SIMULATED = "simulated"
 CUTOFFS = "cutoffs"
 EVERY_CONDITION, CONDITION_SECONDS = "conditions", 20.0  # in `only`: machines of each condition, with logs of 20 s
-OTHER_MARGINS = (0.5, 2.0)  # standard errors; the default is `friction_choice.STANDARD_ERRORS`
+OTHER_MARGINS = (0.5, 2.0)  # standard errors; the default is `ridge_search.STANDARD_ERRORS`
 
 
 def run(progress: Callable[[str], None], only: Sequence[str] = (), machines: int = SIMULATED_MACHINES,
@@ -100,7 +100,7 @@ def _by_machine(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _left_out(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return each machine's long splits with the margin that has the smallest mean ratio on all other machines."""
-    margins = (friction_choice.STANDARD_ERRORS, *OTHER_MARGINS)
+    margins = (ridge_search.STANDARD_ERRORS, *OTHER_MARGINS)
     long = [one for one in results if not one["is_short"] and "by_margin" in one]
     names = list(dict.fromkeys(one["machine"] for one in long))
     if len(names) < 2:
@@ -162,7 +162,7 @@ def compared(robot: Robot, fitted: Sequence[Recording], tested: Sequence[Recordi
         chosen = choose(settings, robot, Dataset.from_recordings(fitted))
         loaded, estimate = _estimate(chosen)
         seconds = time.process_time() - start
-        found = {f"{friction_choice.STANDARD_ERRORS:g}": ratio(estimate)}
+        found = {f"{ridge_search.STANDARD_ERRORS:g}": ratio(estimate)}
         for margin in margins:
             other = _with_margin(replace(chosen, settings=settings), margin)
             is_same = other.settings.model == chosen.settings.model
@@ -184,12 +184,12 @@ def _estimate(chosen: Choices) -> tuple[LoadedProblem, Estimate]:
 
 def _with_margin(state: Choices, margin: float) -> Choices:
     """Return the choices with friction that must win by another margin, standard errors."""
-    before = friction_choice.STANDARD_ERRORS
-    friction_choice.STANDARD_ERRORS = margin
+    before = ridge_search.STANDARD_ERRORS
+    ridge_search.STANDARD_ERRORS = margin
     try:
         return choose_friction_step(state, lambda sentence: None)
     finally:
-        friction_choice.STANDARD_ERRORS = before
+        ridge_search.STANDARD_ERRORS = before
 
 
 def table(result: dict[str, Any]) -> list[tuple[str, ...]]:

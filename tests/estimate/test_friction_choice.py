@@ -11,9 +11,10 @@ from refusals import refused
 from benchmarks._random_machines import random_machine
 from benchmarks.defaults import SIMULATED_CUTOFF, compared
 from dynid.errors import ModelError, NotPossibleError
-from dynid.estimate import Problem, choose_terms, friction_choice
-from dynid.estimate.friction_choice import GROUPS, RIDGES, RidgeSearch, _groups
+from dynid.estimate import Problem, choose_terms, ridge_search
+from dynid.estimate.friction_choice import _groups
 from dynid.estimate.linear import joint_weights
+from dynid.estimate.ridge_search import GROUPS, RIDGES, RidgeSearch
 from dynid.model import (
     Cable,
     FrictionCurve,
@@ -183,10 +184,10 @@ def test_rotor_inertia_is_kept_where_it_exists_and_given_terms_are_not_doubled(i
 def test_a_model_without_rotor_must_win_clearly(monkeypatch):
     """Torques of a sensor behind the gear: without a margin the rotor is left out where it gains anything."""
     samples = _log(["viscous", "coulomb"], 8, seconds=20.0, Fv=0.8, Fc=0.6)
-    monkeypatch.setattr(friction_choice, "CLEAR_ERRORS", -np.inf)
-    monkeypatch.setattr(friction_choice, "SMALLEST_GAIN", -np.inf)
+    monkeypatch.setattr(ridge_search, "CLEAR_ERRORS", -np.inf)
+    monkeypatch.setattr(ridge_search, "SMALLEST_GAIN", -np.inf)
     assert "rotor" not in _kinds(choose_terms(CERTAIN, samples))
-    monkeypatch.setattr(friction_choice, "CLEAR_ERRORS", np.inf)
+    monkeypatch.setattr(ridge_search, "CLEAR_ERRORS", np.inf)
     assert "rotor" in _kinds(choose_terms(CERTAIN, samples))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dynid.arrays import Array
 from dynid.estimate import choose_terms, identify
-from dynid.estimate.offset_regularisation import SHARES_OF_TORQUE, _likely_share
+from dynid.estimate.friction_choice import SHARES_OF_TORQUE, _likely_share
 from dynid.model import Model, RigidBodies, make_terms
 from dynid.recording import Samples
 from dynid.robot import Robot

@@ -11,7 +11,7 @@ import pytest
 from dynid.estimate import Problem, identify
 from dynid.estimate.covariance import naive_noise_matrix
 from dynid.estimate.linear import joint_weights, solve
-from dynid.estimate.penalty_errors import at_most_the_difference, penalty_noise_matrix
+from dynid.estimate.nominal_errors import at_most_the_difference, penalty_noise_matrix
 from dynid.model import FrictionCurve, Model, Offset, RigidBodies, RotorInertia
 from dynid.recording.sample_preparation import prepare
 from reproductions._machines import Machine

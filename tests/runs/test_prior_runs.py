@@ -14,6 +14,7 @@ from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.earlier import with_prior
+from dynid.estimate.whole_body import with_facts
 from dynid.fleet.pooling import pool
 from dynid.fleet.run import FleetOptions, run_fleet
 from dynid.fleet.save import FOLDS, save_fleet, type_estimate
@@ -42,6 +43,19 @@ def problem(fleet: Fleet, theta: Array, seconds: float, seed: int) -> Problem:
     tau = fleet.model.inverse_dynamics(theta, q, dq, ddq)
     samples = Samples.from_arrays(q, dq, ddq, tau + low_passed(rng, tau.shape, fleet.noise, 10.0, RATE), rate=RATE)
     return Problem.from_model(fleet.model, samples, base=fleet.base)
+
+
+def test_facts_on_standard_parameters_keep_their_weight(known_type: tuple[Fleet, Estimate]) -> None:
+    """A known sum of masses keeps its weight as an equation when an earlier estimate becomes the prior."""
+    fleet, prior = known_type
+    names = fleet.model.parameters.names
+    fact = np.array([[50.0 if name in ("M2", "M3") else 0.0 for name in names]]), np.array([40.0])
+    own = with_facts(problem(fleet, fleet.own(np.random.default_rng(5)), 5.0, 5), [fact])
+    together, _ = with_prior(own, prior)
+    before, after = own.regression.prior, together.regression.prior
+    assert before is not None and after is not None and after.strength > 1.5
+    for one, other in zip(before.standard_rows(own.base), after.standard_rows(own.base), strict=True):
+        np.testing.assert_allclose(after.strength * other, before.strength * one, rtol=1e-12)
 
 
 def test_new_robots_are_no_worse_than_alone(known_type: tuple[Fleet, Estimate]) -> None:

@@ -56,11 +56,11 @@ def test_a_parameter_seen_once_is_not_judged():
 
 def test_a_log_depends_on_seed_and_repetition_alone():
     bench = make_bench(scara(methods=["ols"]))
-    once, again, other = perform(bench, 1.0, 2)[0], perform(bench, 1.0, 2)[0], perform(bench, 1.0, 1)[0]
+    once, again, other = perform(bench, (1.0, 2))[0], perform(bench, (1.0, 2))[0], perform(bench, (1.0, 1))[0]
     assert isinstance(once, TaskEstimate) and isinstance(again, TaskEstimate) and isinstance(other, TaskEstimate)
     assert np.array_equal(once.values, again.values)
     assert not np.array_equal(once.values, other.values)
-    changed = perform(make_bench(scara(methods=["ols"], seed=1)), 1.0, 2)[0]
+    changed = perform(make_bench(scara(methods=["ols"], seed=1)), (1.0, 2))[0]
     assert isinstance(changed, TaskEstimate) and not np.array_equal(changed.values, once.values)
 
 

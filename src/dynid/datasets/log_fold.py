@@ -119,18 +119,15 @@ class LogFold:
         named = "the data of a worker" if isinstance(path, bytes) else path
         try:
             arrays = load_arrays(path)
-        except (OSError, KeyError, ValueError, EOFError, IndexError):
+            entry = ManifestEntry.from_table(json.loads(str(arrays["entry"])))
+        except (OSError, KeyError, ValueError, EOFError, IndexError, TypeError):
             raise RecordingError(f"{named} is not a file with the compressed regression of a log") from None
         regression = Regression.from_arrays(arrays, model, named)
-        try:
-            entry = ManifestEntry.from_table(json.loads(str(arrays["entry"])))
-        except (KeyError, ValueError, TypeError):
-            raise RecordingError("the given data are not the compressed regression of a log") from None
         noise = tuple(arrays[f"noise{j}"] for j in range(regression.dof)) if "noise0" in arrays else None
         return LogFold(entry, regression, noise)
 
     def of_entry(self, entry: ManifestEntry) -> LogFold:
-        """Return the same regression for a log with another path, robot or date."""
+        """Return the compressed log with another record: the same data under another path, robot or date."""
         regression = replace(self.regression, sources=(entry.source,), blocks=tuple(
             replace(block, spans=tuple(replace(span, source=entry.source) for span in block.spans))
             for block in self.regression.blocks))

@@ -274,7 +274,7 @@ class Intake:
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """One log as it is sent to a worker: in memory, stored as bytes, or to be read."""
+    """One log as it is sent to a worker: in memory, as its record and bytes from the store, or as files to be read."""
 
     log: LogSource
     in_memory: LogInMemory | None = None

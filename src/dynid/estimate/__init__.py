@@ -4,9 +4,8 @@ Methods other than least squares are imported on demand, see `MORE_METHODS`.
 """
 
 from dynid.estimate import choice, least_squares
-from dynid.estimate.chosen_friction import FrictionChoice
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.friction_choice import choose_terms
+from dynid.estimate.friction_choice import FrictionChoice, choose_terms
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.problem import Method, Problem, identify, method, methods
 from dynid.estimate.reduction import Essential, Removal, essential

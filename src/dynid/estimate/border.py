@@ -13,8 +13,6 @@ the boundary and is conservative.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dynid.arrays import Array
@@ -25,20 +23,11 @@ from dynid.lapack import null_space
 from dynid.regression import Stacked
 
 _SIGNIFICANT_STD = 2.0  # standard errors by which the unconstrained estimate must violate an equality before it counts
-# of the barrier's weight: a condition that is violated by about four standard errors then counts half
+# factor on the barrier's weight: a condition that is violated by about four standard errors then counts half
 _BARRIER_SOFTNESS = 0.03
 _ONE_SIDED = 0.5  # share of the unconstrained variance that remains if errors have one sign only
 _VANISHED_VARIANCE_SHARE = 1e-6  # of the unconstrained variance: a smaller constrained variance counts as zero
 BORDER_TOLERANCE = 1e-9  # relative to a row, or to the largest eigenvalue or slack
-
-
-@dataclass(frozen=True, eq=False)
-class _Conditions:
-    """Directions in parameter space that constraints restrict: unit vectors (k, parameters), and strengths (k,). A
-    strength is the root of a weight relative to the sum of squares; infinite for equalities."""
-
-    rows: Array
-    strength: Array
 
 
 def constrained_covariance(problem: Problem, consistency: Consistency, theta: Array, weight: float, stacked: Stacked,
@@ -51,14 +40,14 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
     bounded jointly, half of the unconstrained variance remains, as for a true value on the boundary.
     """
     base = problem.base.matrix
-    found = _conditions(consistency, theta, _BARRIER_SOFTNESS * weight)
-    seen = np.linalg.lstsq(base.T, found.rows.T, rcond=None)[0].T
-    unseen = np.linalg.norm(seen @ base - found.rows, axis=1)  # part that is not a function of the base parameters
-    equal = np.isinf(found.strength)
+    rows, strength = _restricted_directions(consistency, theta, _BARRIER_SOFTNESS * weight)
+    seen = np.linalg.lstsq(base.T, rows.T, rcond=None)[0].T
+    unseen = np.linalg.norm(seen @ base - rows, axis=1)  # part that is not a function of the base parameters
+    equal = np.isinf(strength)
     spread = np.sqrt(np.maximum(np.einsum("ki,ij,kj->k", seen, covariance, seen), 0.0))
     held = equal & ((unseen > BORDER_TOLERANCE) | (np.abs(seen @ free) > _SIGNIFICANT_STD * spread))
-    moves = null_space(found.rows[held], BORDER_TOLERANCE)  # directions that keep the equalities
-    soft = (found.strength[~equal] * unseen[~equal])[:, None] * found.rows[~equal]
+    moves = null_space(rows[held], BORDER_TOLERANCE)  # directions that keep the equalities
+    soft = (strength[~equal] * unseen[~equal])[:, None] * rows[~equal]
     tall = np.vstack([stacked.r @ base, soft]) @ moves
     size = np.linalg.norm(tall, axis=0)
     size[size == 0.0] = 1.0
@@ -71,8 +60,9 @@ def constrained_covariance(problem: Problem, consistency: Consistency, theta: Ar
     return left
 
 
-def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Conditions:
-    """Return the directions in parameter space that the constraints restrict at theta (parameters,)."""
+def _restricted_directions(consistency: Consistency, theta: Array, weight: float) -> tuple[Array, Array]:
+    """Return unit vectors (k, parameters) along which the constraints restrict a change of theta (parameters,), and
+    their strengths (k,): roots of weights relative to the sum of squares, infinite for equalities."""
     parts = [_constrained_directions(block, block.value(theta), weight) for block in consistency.blocks]
     rows = np.zeros((sum(len(strength) for _, strength in parts), len(theta)))
     at = 0
@@ -82,7 +72,7 @@ def _conditions(consistency: Consistency, theta: Array, weight: float) -> _Condi
     size = np.linalg.norm(rows, axis=1)
     size[size == 0.0] = 1.0
     strength = np.concatenate([strength for _, strength in parts]) if parts else np.zeros(0)
-    return _Conditions(rows / size[:, None], strength * size)
+    return rows / size[:, None], strength * size
 
 
 def _constrained_directions(block: ConeConstraint, value: Array, weight: float) -> tuple[Array, Array]:

@@ -25,7 +25,7 @@ MIN_ROWS_OF_A_STRETCH = 10  # smallest number of rows per interval, since filter
 class Columns:
     """Weighted triangular equations r x = rho of the data without one block of time, and the equations of that block.
 
-    tests: the block's equations per joint. squares (k,): squared norms of the columns of r.
+    tests: matrix and right-hand side of that block, per joint. squares (k,): squared norms of the columns of r.
     """
 
     r: Array
@@ -174,8 +174,7 @@ def worth_of_gains(term: str, gains: Array, size: float, power: float) -> Worth:
 
 def intervals_per_block(logs: Sequence[Samples], count: int) -> int:
     """Return the number of intervals of time for each of `count` blocks, with enough rows per interval."""
-    rows = sum(sum(len(range(int(a), int(b), 1 if log.decimation is None else log.decimation.total))
-                   for a, b in log.segments) for log in logs)
+    rows = sum(len(range(int(a), int(b), log.decimated_by)) for log in logs for a, b in log.segments)
     return int(np.clip(rows // (count * MIN_ROWS_OF_A_STRETCH), 1, MAX_STRETCHES_OF_A_BLOCK))
 
 

@@ -21,7 +21,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.border import constrained_covariance
 from dynid.estimate.covariance import LinearFit, diagnostics
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.linear import joint_weights, solve, stack_enough
+from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.model import complete, robot_model
@@ -40,7 +40,7 @@ _LARGEST_LOSS = 10.0  # relative to the measured torque: upper bound of friction
 # Change of a value by constraints in standard errors for independent rows. With autocorrelated residuals the true
 # standard errors are several times larger.
 _MAX_STANDARD_ERRORS_MOVED = 10.0
-# Of the largest allowed mass: below it, the upper bound of the mass has no effect.
+# Share of the largest allowed mass: for a lighter robot, the upper bound of the mass has no effect.
 _CLEARLY_LIGHTER = 0.5
 _ZERO_COLUMN = 1e-12  # of the largest column: smaller columns are rounding errors
 
@@ -84,7 +84,7 @@ def _interval(text: str, pair: Any) -> tuple[float, float]:
 
 
 def dissipating_rows(problem: Problem) -> dict[str, Array]:
-    """Return constraints rows (k, parameters) theta >= 0 by joint, with which friction dissipates energy.
+    """Return matrices (k, parameters) by joint: friction dissipates energy if matrix @ theta is not negative.
 
     A difference of viscous friction between directions is at most the viscous friction, |Fvd| <= Fv. Other terms are
     constrained at the speeds of the data, and unconstrained if only a compressed regression is available.
@@ -169,8 +169,8 @@ def unseen(problem: Problem) -> dict[str, float]:
 def check_same_parameters(problem: Problem, consistency: Consistency) -> None:
     """Raise an error if a parameter has no effect on the torques of a problem, but is free in the consistent set."""
     if unseen(problem).keys() - consistency.known.keys():
-        raise NotPossibleError("if one block of time is excluded, a parameter no longer affects any torque; record a "
-                               "longer motion")
+        raise NotPossibleError("cross-validation excludes blocks of time in turn, and without one of them the data do "
+                               "not depend on every parameter; record a longer motion")
 
 
 def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tuple[Array, Array] | None:
@@ -213,8 +213,7 @@ def consistent_estimate(problem: Problem, name: str, weights: Array | None, cons
                         fill_with: Fill = "auto") -> Estimate:
     """Return the estimate of a least-squares fit inside the consistent set, see `inside_the_set`."""
     with one_blas_thread():
-        solution = solve(problem.regression, stack_enough(problem.regression, weights))
-        free = LinearFit.from_solution(problem, solution, weights)
+        free = LinearFit.from_problem(problem, weights)
         found = _best_inside(free, problem.regression, weights, consistency, fill_with)
 
     def refit(fewer: Regression) -> Array:
@@ -241,8 +240,7 @@ def _refit(problem: Problem, weighted: bool, consistency: Consistency, fill_with
                 theta = None
             if theta is not None and theta[consistency.places[:, 9]].sum() < _CLEARLY_LIGHTER * consistency.heaviest:
                 return consistency.with_known(theta)
-        free = LinearFit.from_solution(problem, solve(problem.regression, stack_enough(problem.regression, weights)),
-                                       weights)
+        free = LinearFit.from_problem(problem, weights)
         return _best_inside(free, problem.regression, weights, consistency, fill_with).theta
 
 
@@ -283,7 +281,7 @@ def _constrained_estimate(free: LinearFit, name: str, regression: Regression, we
     beta = problem.base.matrix @ theta
     held = replace(free, solution=replace(solution, beta=beta))
     facts = diagnostics(
-        problem, held.solution, held.weights, consistent=True, excess_misfit=best.excess,
+        problem.regression, held.solution, held.weights, consistent=True, excess_misfit=best.excess,
         active=list(dict.fromkeys(block.body or block.name for block in best.active)),
         excess_over_noise=(best.misfit - best.unconstrained) / found.noise_misfit if found.noise_misfit > 0 else 0.0,
         smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
@@ -345,9 +343,7 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
     nominal = _nominal(problem, consistency, fill_with)
     matrix, rho = standard_rows(problem, stacked, prior)
     tolerance = _tolerance(best, noise_misfit, stacked)
-    for source, matrices in (("nominal", None if nominal is None else nominal.matrices), ("central", None)):
-        if source == "nominal" and matrices is None:
-            continue
+    for source, matrices in [*([] if nominal is None else [("nominal", nominal.matrices)]), ("central", None)]:
         try:
             theta, barrier = fill_by_barrier(consistency, matrix, rho, best.theta, tolerance=tolerance,
                                              nominal=matrices)

@@ -41,7 +41,7 @@ def _estimate(name: str, fit: Callable[..., Fit], problem: Problem, **options: A
     beta = problem.base.matrix @ theta
     held = replace(LinearFit.from_solution(problem, solution, weights), solution=replace(solution, beta=beta))
     wrong = consistency.violations(theta, 1e-6)
-    facts = diagnostics(problem, held.solution, weights, consistent=not wrong,
+    facts = diagnostics(problem.regression, held.solution, weights, consistent=not wrong,
                         violations=[violation.message for violation in wrong],
                         smallest_eigenvalue=best.smallest_eigenvalue, excess_misfit=best.excess,
                         unconstrained_relative_error=problem.regression.relative_error(solution.beta),

@@ -25,16 +25,14 @@ from dynid.consistency.prior import (
 )
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.consistent import check_same_parameters, prior_rows, problem_consistency, standard_rows
-from dynid.estimate.covariance import LinearFit, diagnostics, noise
+from dynid.estimate.covariance import LinearFit, diagnostics, noise, residual_noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.friction_regularisation import FrictionPenalty, friction_penalty
 from dynid.estimate.linear import Solution, joint_weights, solve
-from dynid.estimate.nominal_errors import NominalErrors, leaning
-from dynid.estimate.penalty_errors import at_most_the_difference
+from dynid.estimate.nominal_errors import NominalErrors, at_most_the_difference, leaning
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.regression import BaseParameters, Stacked
-from dynid.regression.autocorrelation import correlation
 from dynid.threads import one_blas_thread
 
 Rows = tuple[Array, Array]  # (k, parameters) and values (k,)
@@ -61,9 +59,9 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
     with one_blas_thread():
         consistency = problem_consistency(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
         nominal = nominal_model(consistency, problem.nominal)
-        solution = solve(problem.regression, problem.regression.stack(joint_weights(problem.regression)))
-        bodies = dict(zip(consistency.bodies, nominal.matrices, strict=True))
         weights = joint_weights(problem.regression)
+        solution = solve(problem.regression, problem.regression.stack(weights))
+        bodies = dict(zip(consistency.bodies, nominal.matrices, strict=True))
         found = _in_turn(problem, consistency, nominal, bodies, metric, weights, strength)
         chosen, penalty, on_border = found.chosen, found.penalty, False
         theta = chosen.theta
@@ -73,7 +71,7 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
         theta = consistency.with_known(theta)
         held = replace(solution, beta=problem.base.matrix @ theta)
         facts = diagnostics(
-            problem, held, weights, consistent=True, metric=metric, strength=chosen.strength,
+            problem.regression, held, weights, consistent=True, metric=metric, strength=chosen.strength,
             strength_from="given" if strength else "evidence",
             nominal_thickened=list(nominal.thickened), friction_wrong_by=dict(penalty.shares),
             friction_to_zero=list(penalty.to_zero),
@@ -117,10 +115,9 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodie
     fit(consistency, problem.base, stacked, prior=known)  # raises an error for limits that contradict the data
     # Initial noise: residuals of the consistent fit with a very weak prior.
     chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, known, min(STRENGTHS)))
-    rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
     for _ in range(_PRIOR_ROUNDS):
-        deviation, effective = _noise(problem, chosen.theta)
-        believed = np.sqrt(effective / rows) / deviation
+        deviation, independent = residual_noise(problem, problem.base.matrix @ chosen.theta)
+        believed = np.sqrt(independent) / deviation
         stacked = regression.stack(believed, prior=False)
         penalty = friction_penalty(problem, stacked, bodies)
         prior = _with(prior_rows(problem, np.ones(regression.dof), stacked), penalty.rows, penalty.values)
@@ -158,7 +155,7 @@ class _Parts:
     """Matrices from which the expected error of a regularised fit is computed.
 
     Attributes:
-        gain: change of the base parameters per score of the parameters (base, parameters).
+        gain: change of the base parameters by a unit score of each standard parameter (base, parameters).
         curvature: Hessian of the regularisation toward nominal values (parameters, parameters).
         stated: Hessian of known values with a standard error, and of limits (parameters, parameters).
     """
@@ -268,13 +265,3 @@ def _prior_fits(problem: Problem, consistency: Consistency, nominal: Nominal, me
     if metric == "entropic":
         return entropic_fits(consistency, matrix, rho, nominal, strengths, near)
     return euclidean_fits(consistency, matrix, rho, *euclidean_rows(consistency, nominal), strengths)
-
-
-def _noise(problem: Problem, theta: Array) -> tuple[Array, Array]:
-    """Return the standard deviation (dof,) of the torque residuals, and the effective number of rows (dof,)."""
-    beta = problem.base.matrix @ theta
-    rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
-    deviation = np.sqrt(problem.regression.misfits(beta) / rows)
-    deviation = np.maximum(deviation, max(1e-9 * float(deviation.max()), 1e-12))
-    found = correlation(problem.equations, beta, matrices=False, threads=problem.threads)
-    return deviation, found.effective / np.maximum(found.rows, 1.0) * rows

@@ -21,7 +21,8 @@ from dynid.model.term import Entries
 from dynid.model.terms import RATE, TORQUE
 from dynid.robot import Robot
 
-# Of all tests for couplings together: the quantile is that of Student's t at 1 - 0.05 / candidates (Bonferroni).
+# Probability of a false coupling in all tests together: the quantile is that of Student's t at 1 - 0.05 / candidates
+# (Bonferroni).
 FALSE_COUPLINGS = 0.05
 # Smallest relative reduction of the squared error of both joints on a typical block: a missing coupling dominates
 # their errors. On robots without a coupling no candidate reduced them significantly by a third.

@@ -22,9 +22,9 @@ import numpy as np
 from dynid.arrays import Array, Bools
 from dynid.errors import NotPossibleError
 from dynid.estimate.estimate import Diagnostics, Estimate
-from dynid.estimate.linear import Solution
+from dynid.estimate.linear import Solution, solve, stack_enough
 from dynid.estimate.motion_errors import MotionShift, motion_shift
-from dynid.estimate.penalty_errors import penalty_noise_matrix
+from dynid.estimate.nominal_errors import penalty_noise_matrix
 from dynid.estimate.problem import Problem
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.findings import Note
@@ -113,7 +113,7 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
         problem: the identification problem.
         solution: solution of its weighted equations.
         weights: weights of the joints (dof,), or None.
-        equations, regression: those that were solved; by default the problem's own.
+        equations, regression: the solved equations and their compressed form; by default those of the problem.
         influence: weight of each row, see `correlation`.
         cov_type: type of the covariance, or None.
     """
@@ -140,6 +140,15 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
         return found
     prior = regression.prior_weight(weights) ** 2 * regression.prior.matrix
     return found.plus(prior.T @ prior)
+
+
+def residual_noise(problem: Problem, beta: Array) -> tuple[Array, Array]:
+    """Return the standard deviation (dof,) of the torque residuals of base values beta (base,), and the share (dof,) of
+    equations that count as independent, since residuals are autocorrelated."""
+    deviation = problem.regression.residual_std(beta)
+    deviation = np.maximum(deviation, max(1e-9 * float(deviation.max()), 1e-12))  # zero without noise
+    found = correlation(problem.equations, beta, matrices=False, threads=problem.threads)
+    return deviation, found.effective / np.maximum(found.rows, 1.0)
 
 
 def _possible(problem: Problem, regression: Regression, cov_type: CovType | None) -> CovType:
@@ -289,12 +298,12 @@ def inflation(covariance: Array, naive: Array, identified: Bools) -> float:
     return float(median(honest[known] / simple[known])) if known.any() else 1.0
 
 
-def diagnostics(problem: Problem, solution: Solution, weights: Array | None, **more: Any) -> Diagnostics:
-    """Return the diagnostics of a linear fit, with `more` facts of the method by name."""
-    weights = np.ones(problem.regression.dof) if weights is None else weights
-    return Diagnostics.from_fit(problem.regression, solution.beta, rank=solution.rank, condition=solution.condition,
-                              weights=weights.tolist(), confounded={k: list(v) for k, v in solution.confounded.items()},
-                              **more)
+def diagnostics(regression: Regression, solution: Solution, weights: Array | None, **more: Any) -> Diagnostics:
+    """Return the diagnostics of a linear fit with joint weights (dof,), and `more` facts of the method by name."""
+    weights = np.ones(regression.dof) if weights is None else weights
+    return Diagnostics.from_fit(regression, solution.beta, rank=solution.rank, condition=solution.condition,
+                                weights=weights.tolist(),
+                                confounded={k: list(v) for k, v in solution.confounded.items()}, **more)
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,6 +327,12 @@ class LinearFit:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
+    def from_problem(problem: Problem, weights: Array | None, **facts: Any) -> LinearFit:
+        """Return least squares on the problem's own equations, with joint weights (dof,) or None for equal ones."""
+        solution = solve(problem.regression, stack_enough(problem.regression, weights))
+        return LinearFit.from_solution(problem, solution, weights, **facts)
+
+    @staticmethod
     def from_solution(problem: Problem, solution: Solution, weights: Array | None, **facts: Any) -> LinearFit:
         """Return the fit that belongs to a least-squares solution of the problem's own equations."""
         return LinearFit(problem, solution, weights, cache(
@@ -327,7 +342,7 @@ class LinearFit:
         """Return the fit as an `Estimate` with the given method name."""
         return Estimate(name, self.problem.model, self.problem.base, self.solution.beta, self.solution.identified,
                         OnDemand(self.uncertainty),
-                        diagnostics=diagnostics(self.problem, self.solution, self.weights, **self.facts))
+                        diagnostics=diagnostics(self.problem.regression, self.solution, self.weights, **self.facts))
 
     def uncertainty(self, cov_type: CovType | None, *, covariance: Array | None = None,
                     notes: Sequence[Note] = (), **facts: Any) -> Uncertainty:

@@ -27,7 +27,7 @@ from dynid.recording.recording import SIGNAL_ATTRIBUTES
 from dynid.recording.sample_preparation import Gridded, on_grid, prepare, prepare_gridded
 from dynid.regression import BaseParameters, Regression, base_parameters, fold, prepared_equations
 from dynid.regression.derived import CachedEquations, Derived
-from dynid.regression.equations import UNIT, Piece, Rows, inner_cuts
+from dynid.regression.equations import UNIT, Piece, Rows, inner_cuts, unmeasured_joints
 from dynid.regression.known import KnownValues, Prior, with_known
 
 _CUTOFF_BLOCKS = 8  # blocks of time in all logs together
@@ -41,7 +41,7 @@ _UNIFORM_TOLERANCE = 0.01  # largest relative variation of sampling intervals of
 class CutoffFolds:
     """Compressed data of recordings by cut-off (Hz), computed on demand.
 
-    The window of filtered equations follows from the cut-off; `torques` returns the same logs as torques.
+    The window of filtered equations follows from the cut-off. `torques` returns torque equations of the same logs.
 
     Attributes:
         model, base, prior: model, its base parameters, and prior rows.
@@ -67,11 +67,8 @@ class CutoffFolds:
     def from_recordings(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
                         known: KnownValues | None = None) -> CutoffFolds:
         """Return the compressed data of recordings for a model; known: known parameter values."""
-        base = identifiable_parameters(model, recordings)
-        if base is None:
-            silent = [j for j in range(model.dof) if all(log.joints and log.joints[j] in log.unmeasured
-                                                         for log in recordings)]
-            base = base_parameters(model, unmeasured=silent)
+        base = identifiable_parameters(model, recordings) or base_parameters(
+            model, unmeasured=unmeasured_joints(recordings))
         return _folds(model, *with_known(model, base, known), recordings, settings)
 
     @staticmethod

@@ -163,10 +163,9 @@ class DirectInverse:
         solution, covariance = replace(free, beta=found.beta), None
         if slopes is not None and change <= self.options.tolerance:
             covariance = _covariance(solution, _noise(self.problem, equations, solution), slopes)
-        run = [at_samples(log.samples, motion) for log, motion in zip(self.loop.logs, state.run.motions, strict=True)]
         seen = Iteration(found.beta, self.problem.regression.relative_errors(found.beta),
                          simulated_relative_error=regression.relative_error(found.beta),
-                         motion=step_motion(self.loop.logs, run, self.dropped, torques=True))
+                         motion=step_motion(self.loop.logs, state.run.motions, self.dropped, torques=True))
         move = found.beta if past.last is None else found.beta - past.last.beta
         return Solved(found, move, change, covariance, seen, DirectSolution(equations, slopes, solution))
 
@@ -180,8 +179,8 @@ class DirectInverse:
 
     def _equations(self, state: DirectState, rows: Sequence[Bools]) -> SimulatedEquations:
         """Return the equations of the simulated motion with the measured torques, in the valid rows."""
-        samples = tuple(replace(at_samples(log.samples, motion), tau=log.samples.tau, keep=keep) for log, motion, keep
-                        in zip(self.loop.logs, state.run.motions, rows, strict=True))
+        samples = tuple(replace(motion, tau=log.samples.tau, keep=keep)
+                        for log, motion, keep in zip(self.loop.logs, state.run.motions, rows, strict=True))
         equations = TorqueEquations.from_model(self.problem.model, samples, self.problem.base)
         regression = fold(equations, blocks=1, threads=self.problem.threads)
         return SimulatedEquations(samples, rows, regression, joint_weights(regression))
@@ -191,10 +190,9 @@ class DirectInverse:
         standstill of the simulated or the real robot, where the sign of dry friction is uncertain."""
         out = []
         for log, motion, dq in zip(self.loop.logs, state.run.motions, self.speeds, strict=True):
-            simulated = at_samples(log.samples, motion)
-            unclear = self.loop.friction_sign_unclear(log, state.theta, [simulated.dq, dq])
+            unclear = self.loop.friction_sign_unclear(log, state.theta, [motion.dq, dq])
             late = (log.samples.t >= log.samples.t[0] + self.dropped)[:, None]
-            counts = log.samples.keep & late & (soften(~unclear, simulated, 0.5 * WINDOW) > 0.5)
+            counts = log.samples.keep & late & (soften(~unclear, motion, 0.5 * WINDOW) > 0.5)
             if not np.any(counts):
                 raise NotPossibleError(f"{log.samples.source}: no sample is left after the first {self.dropped:.3g} s",
                                        "record longer, or give a shorter 'transient'", "no-rows-left")
@@ -205,7 +203,7 @@ class DirectInverse:
         """Return the weighted sum of squares of measured minus simulated torques in the valid rows."""
         total = 0.0
         for log, motion, keep in zip(self.loop.logs, run.motions, equations.rows, strict=True):
-            miss = (log.samples.tau - at_samples(log.samples, motion).tau) * equations.weights
+            miss = (log.samples.tau - motion.tau) * equations.weights
             total += float(np.sum(miss[keep] ** 2))
         return total
 

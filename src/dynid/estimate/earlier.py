@@ -21,6 +21,7 @@ from dynid.estimate.covariance import noise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve
 from dynid.estimate.problem import Problem
+from dynid.estimate.recursive.start import prior_rows
 from dynid.regression.known import Prior
 
 METHOD = "wls"  # method that accepts prior rows
@@ -48,7 +49,6 @@ class Weight:
 def with_prior(problem: Problem, earlier: Estimate) -> tuple[Problem, Weight]:
     """Return the problem with an earlier estimate of the same base parameters as prior rows, and their weight, for
     methods that solve weighted equations (`wls`)."""
-    from dynid.estimate.recursive.start import prior_rows  # imports all recursive methods
     rows = prior_rows(problem.base, earlier)
     assert rows is not None
     regression = problem.regression
@@ -74,10 +74,7 @@ def with_prior(problem: Problem, earlier: Estimate) -> tuple[Problem, Weight]:
     spread = 1.0 + _PRIOR_SCALES[:, None] ** 2 * np.maximum(sizes, 0.0)
     evidence = -0.5 * np.sum(np.log(spread) + squares / spread, axis=1)
     scale = float(_PRIOR_SCALES[int(np.argmax(evidence))])
-    own_prior = regression.prior
-    matrix, values, known_values = rows.matrix / scale, rows.values / scale, {}
-    if own_prior is not None:  # known values of single parameters are kept unchanged
-        matrix = np.vstack([matrix, own_prior.matrix / np.sqrt(c)])
-        values, known_values = np.concatenate([values, own_prior.values / np.sqrt(c)]), dict(own_prior.known)
-    prior = Prior(matrix, values, known_values, float(np.sqrt(c)))
+    prior = Prior(rows.matrix / scale, rows.values / scale, {}, float(np.sqrt(c)))
+    if regression.prior is not None:
+        prior = prior.and_also(regression.prior)
     return replace(problem, regression=replace(regression, prior=prior)), Weight(scale, c)

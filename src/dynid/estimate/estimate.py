@@ -237,17 +237,17 @@ class Estimate:
 
     def to_urdf(self, path: str | Path, source: str | Path | None = None, *, with_payload: bool = False,
                 unchecked: bool = False) -> tuple[str, ...]:
-        """Write the robot's own URDF (or `source`) with these values; see `dynid.estimate.export`."""
+        """Write the robot's own URDF (or `source`) with the estimated values; see `dynid.estimate.export`."""
         from dynid.estimate.export import write_urdf
         return write_urdf(self, path, source, with_payload=with_payload, unchecked=unchecked)
 
     def to_mjcf(self, path: str | Path, *, with_payload: bool = False, unchecked: bool = False) -> tuple[str, ...]:
-        """Write the robot with these values as MJCF for MuJoCo; see `dynid.estimate.export`."""
+        """Write the robot with the estimated values as MJCF for MuJoCo; see `dynid.estimate.export`."""
         from dynid.estimate.export import write_mjcf
         return write_mjcf(self, path, with_payload=with_payload, unchecked=unchecked)
 
     def export(self, path: str | Path, target: str, **options: Any) -> Exported:
-        """Write the robot with these values for a simulator; see `dynid.estimate.simulators.exports.export`."""
+        """Write the robot with the estimated values for a simulator; see `dynid.estimate.simulators.exports.export`."""
         from dynid.estimate.simulators.exports import export
         return export(self, path, target, **options)
 
@@ -298,11 +298,10 @@ class Diagnostics(Mapping[str, Any]):
     @staticmethod
     def from_fit(regression: Regression, beta: Array, *, rank: int, **facts: Any) -> Diagnostics:
         """Return the diagnostics of base values beta (base,) on compressed data, with further facts by name."""
-        rows = np.maximum(np.array(regression.rows, dtype=float), 1.0)
         return Diagnostics.from_facts({
             "relative_error": regression.relative_error(beta),
             "relative_error_per_joint": regression.relative_errors(beta).tolist(),
-            "residual_std_per_joint": np.sqrt(regression.misfits(beta) / rows).tolist(), "rank": rank,
+            "residual_std_per_joint": regression.residual_std(beta).tolist(), "rank": rank,
             "rows_per_joint": list(regression.rows), "joints": list(regression.joints), **facts})
 
     @staticmethod
@@ -316,6 +315,11 @@ class Diagnostics(Mapping[str, Any]):
     def with_facts(self, facts: Mapping[str, Any]) -> Diagnostics:
         """Return the diagnostics of a fit with added or changed facts."""
         return Diagnostics.from_facts({**self, **facts})
+
+    def refitted(self, regression: Regression, beta: Array) -> Diagnostics:
+        """Return the diagnostics with the torque errors of other base values beta (base,) on compressed data."""
+        fit = Diagnostics.from_fit(regression, beta, rank=self.rank)
+        return replace(self, **{name: getattr(fit, name) for name in _OF_TORQUES})
 
     # -- as a mapping of known values by name ------------------------------------------------------
     def __getitem__(self, name: str) -> Any:
@@ -334,3 +338,4 @@ class Diagnostics(Mapping[str, Any]):
 
 
 _CORE_DIAGNOSTICS = tuple(one.name for one in fields(Diagnostics) if one.name != "more")
+_OF_TORQUES = ("relative_error", "relative_error_per_joint", "residual_std_per_joint", "rows_per_joint", "joints")

@@ -65,8 +65,8 @@ def first_estimate(model: LinearModel, logs: Sequence[Samples], base: BaseParame
                           threads=threads)
         stacked = regression.stack(weights)
         found = solve(regression, stacked).beta
-        tried.append((stacked.misfit(found), split, loaded, found))
-    _, split, _, beta = min(tried, key=lambda one: one[0])
+        tried.append((stacked.misfit(found), split, found))
+    _, split, beta = min(tried, key=lambda one: one[0])
     return split_values(base, beta) if split else base.expand(beta)
 
 

@@ -15,7 +15,12 @@ candidate: with one pass over each position it cannot be distinguished from othe
 
 Couplings of a motor to two neighbouring joints (`coupling_choice`) are decided first, with plain friction. A joint
 whose friction would add energy keeps viscous and Coulomb friction. If these too would add energy beyond the logged
-speeds, it keeps Coulomb friction alone. Offsets have ridges of their own (`offset_regularisation`).
+speeds, it keeps Coulomb friction alone.
+
+If a joint hardly reverses, its offset cannot be distinguished from Coulomb friction. If it has a small range, offset
+and friction are hard to distinguish from gravity. Offsets are much smaller than both. Their size is estimated from the
+offsets of all joints (empirical Bayes): each is taken as a draw from a normal distribution with mean zero, whose
+variance is weighted by its evidence. Offsets that the data determine are hardly changed by the resulting ridge.
 
 All candidates are columns of one compressed regression. The terms that every model has are eliminated once per block,
 and each candidate is then a small unconstrained solve.
@@ -23,24 +28,32 @@ and each candidate is then a small unconstrained solve.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import NotPossibleError
-from dynid.estimate.chosen_friction import FrictionChoice, JointChoice
-from dynid.estimate.columns_left_out import EXACT_SHARE, Worth, worth_of_gains
+from dynid.estimate.columns_left_out import EXACT_SHARE, Worth
 from dynid.estimate.coupling_choice import Coupling, NeighbourCouplings, choose_couplings
+from dynid.estimate.covariance import residual_noise
 from dynid.estimate.fitted import top_speeds
-from dynid.estimate.friction_parts import SMALLEST_RIDGE, Part
-from dynid.estimate.linear import joint_weights
-from dynid.estimate.offset_regularisation import offset_ridge, one_way_joints
-from dynid.estimate.passive_friction import falling_joints, passive_joints
 from dynid.estimate.problem import Problem
+from dynid.estimate.ridge_search import (
+    CURVE,
+    DIFFERENCE,
+    EXCLUDED_RIDGE,
+    GROUPS,
+    LOAD,
+    RIDGES,
+    ROTOR,
+    SMALLEST_RIDGE,
+    RidgeSearch,
+    kinds_of,
+    plain_friction,
+)
 from dynid.model import (
     FrictionCurve,
     LoadFriction,
@@ -53,36 +66,96 @@ from dynid.model import (
     term_from_table,
 )
 from dynid.model.load_friction import LARGEST
+from dynid.output_fields import map_of, output_fields, record
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, base_parameters
 from dynid.regression.equations import unmeasured_joints
+from dynid.regression.factor import triangular
 from dynid.regression.known import KnownValues
 
 BLOCKS = 8  # contiguous blocks of time, excluded in turn
 FEWEST_BLOCKS = 4  # smallest number of blocks with rows for a comparison
-RIDGES = (0.1, 0.01, 0.001)  # relative to a column's squared norm: three strengths, each ten times the previous one
-# Standard errors by which a model must win over the usual one: without rotor inertia, since a motor has a rotor, and
-# with richer friction, which is the best of many and may lose terms on single joints.
-CLEAR_ERRORS = 2.0
-STANDARD_ERRORS = 1.0  # by which a model with more kinds of terms must be better: the usual rule
-SMALLEST_GAIN = 1e-3  # of the squared error in cross-validation: smaller changes do not matter
-# Share of the squared torques that a richer model must gain: 0.2 % of the torque, half of what repeated motions of good
-# machines differ by. Filters alone leave errors of this size at reversals, which a richer friction would fit.
-IMMATERIAL_GAIN = 0.002 ** 2
 # Share of the top speed over which the sign of a velocity is smooth: a joint at rest has no direction to predict. Rows
 # below 0.01 of the top speed are dropped from fits, so that these see a sign.
 SIGN_SHARE = 0.005
-CURVE, LOAD, DIFFERENCE, ROTOR, VISCOUS = "curve", "load", "viscous-difference", "rotor", "viscous"
-GROUPS = (CURVE, LOAD, DIFFERENCE)
-OFFSET = "Fo"  # symbol
-# Of joints that turn back, at most: it takes a ten-thousandth of an offset that the motion determines. Where the noise
-# is small against offsets, even that biases an offset which is hard to distinguish from gravity.
+VISCOUS, OFFSET = "viscous", "Fo"  # a kind of term, and a symbol
+# Largest ridge for joints that reverse: it removes a ten-thousandth of an offset that the motion determines. Where
+# the noise is small against offsets, even that biases an offset which is hard to distinguish from gravity.
 MAX_OFFSET_RIDGE = 1e-4
-_EXCLUDED_RIDGE = np.inf  # ridge of an excluded kind
 # Terms of a model that the choice replaces.
 REPLACED = ("viscous", "coulomb", "offset", "asymmetric-viscous", "asymmetric-coulomb", "viscous-difference",
             "stribeck", "curve", "load", "cable", "delay", "ripple")
 _HAVE_ROTORS = ("rotor", "motor-side")  # kinds of terms that include rotor inertia
+# Speeds at which friction must dissipate energy, relative to a joint's top speed; the last two are not in the log.
+SPEEDS_CHECKED = np.array([sign * share for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 3.0)
+                           for sign in (1.0, -1.0)])
+LOGGED_SPEEDS = SPEEDS_CHECKED[:-2]
+# Standard deviations of the offsets to try, as shares of the torque: from far below the repeatability of a good machine
+# to as large as the torque itself, ten in a decade.
+SHARES_OF_TORQUE = 10.0 ** np.arange(-3.0, 0.01, 0.1)
+ONE_WAY_SHARE = 0.05  # largest share of rows in the rarer direction of a joint that hardly reverses
+FRICTION_OF_SPEED = ("Fv", "Fc", "Ft", "Fvd")  # symbols of the parameters of friction that depends on speed alone
+
+
+@dataclass(frozen=True)
+class JointChoice:
+    """Friction terms that were chosen and rejected for one joint.
+
+    Attributes:
+        joint: name of the joint.
+        taken: chosen terms, with the error reduction by each.
+        left: rejected terms, with the error reduction that each would add.
+        usual: names of the standard friction terms.
+    """
+
+    joint: str
+    taken: tuple[Worth, ...]
+    left: tuple[Worth, ...]
+    usual: str = "viscous and Coulomb"
+
+    def __str__(self) -> str:
+        taken = ", ".join(map(str, self.taken)) or f"{self.usual} friction only"
+        left = ", ".join(map(str, self.left))
+        return f"{self.joint}: {taken}" + (f"; not used: {left}" if left else "")
+
+
+_FRICTION_WORTH = record("FrictionWorth", gain_percent=float, standard_error=float)
+_JOINT_CHOICE = record("JointFrictionChoice", taken=map_of(_FRICTION_WORTH), left=map_of(_FRICTION_WORTH))
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionChoice:
+    """The friction terms that were chosen for every joint of a robot.
+
+    Attributes:
+        joints: chosen and rejected terms of each joint.
+        tables: the terms in the format of run files, with rotor inertia.
+        model: model with these terms.
+        blocks: number of cross-validation blocks.
+        ridges: ridge penalty of each chosen kind of term.
+    """
+
+    joints: tuple[JointChoice, ...]
+    tables: tuple[dict[str, Any], ...]
+    model: Model
+    blocks: int
+    ridges: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """Clause that lists the chosen friction terms, with joints that have the same terms grouped."""
+        groups: dict[str, list[str]] = {}
+        for one in self.joints:
+            groups.setdefault(", ".join(worth.term for worth in one.taken) or f"{one.usual} only", []).append(one.joint)
+        return "; ".join(f"{terms} on {', '.join(joints)}" for terms, joints in groups.items())
+
+    @output_fields(blocks=int, ridges=dict[str, float], terms=list[dict[str, Any]], joints=map_of(_JOINT_CHOICE))
+    def to_dict(self) -> dict[str, Any]:
+        def worths(some: Sequence[Worth]) -> dict[str, dict[str, float]]:
+            return {one.term: {"gain_percent": one.gain, "standard_error": one.error} for one in some}
+
+        return {"blocks": self.blocks, "ridges": dict(self.ridges), "terms": [dict(table) for table in self.tables],
+                "joints": {one.joint: {"taken": worths(one.taken), "left": worths(one.left)} for one in self.joints}}
 
 
 def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: KnownValues | None = None,
@@ -134,13 +207,13 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
     fitted = search.fitted(regression, ridges, dropped)
     passive = [j for j in passive_joints(wide, base, fitted, top) if j in joints_of_robot]
     kept = {kind: tuple(j for j in (loaded if kind == LOAD else passive)
-                        if ridges[kind] < _EXCLUDED_RIDGE and (kind, j) not in dropped) for kind in GROUPS}
+                        if ridges[kind] < EXCLUDED_RIDGE and (kind, j) not in dropped) for kind in GROUPS}
     removed = {*dropped, *((kind, j) for kind in GROUPS for j in range(model.dof) if j not in kept[kind])}
-    if _kinds(ridges) and not search.wins(ridges, removed):  # the joints that lost these terms needed them most
-        ridges, dropped = search.with_rotor({**ridges, **dict.fromkeys(GROUPS, _EXCLUDED_RIDGE), ROTOR: 0.0}), set()
+    if kinds_of(ridges) and not search.wins(ridges, removed):  # the joints that lost these terms needed them most
+        ridges, dropped = search.with_rotor({**ridges, **dict.fromkeys(GROUPS, EXCLUDED_RIDGE), ROTOR: 0.0}), set()
         kept, fitted = dict.fromkeys(GROUPS, ()), search.fitted(regression, ridges)
     if not len(groups[ROTOR]):  # already in the model, or combined with the bodies
-        ridges = {**ridges, ROTOR: _EXCLUDED_RIDGE}
+        ridges = {**ridges, ROTOR: EXCLUDED_RIDGE}
     falling = falling_joints(wide, base, search.fitted(regression, ridges, removed), top)
     kept[VISCOUS] = tuple(j for j in joints_of_robot if j in kept[CURVE] or j not in falling)
     ridge = np.zeros(len(base))
@@ -172,28 +245,12 @@ def _columns(base: BaseParameters, symbol: str) -> Ints:
     return np.array([k for k, item in enumerate(items) if item.symbol.rstrip("0123456789_") == symbol], dtype=np.int64)
 
 
-def _exceeds(gains: Array, errors: float) -> bool:
-    """Return whether the mean of logarithmic error ratios (blocks,) exceeds a number of its standard errors."""
-    error = errors * float(gains.std(ddof=1)) / np.sqrt(len(gains))
-    return bool(gains.mean() > max(error, SMALLEST_GAIN))
-
-
-def _kinds(ridges: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the kinds of friction terms that are used, those with a finite ridge."""
-    return tuple(kind for kind in GROUPS if ridges[kind] < _EXCLUDED_RIDGE)
-
-
-def _with(couplings: Sequence[Coupling]) -> dict[str, float]:
-    """Return the ridge of each kind of term for a robot with plain friction, rotor inertia and given couplings."""
-    return {ROTOR: 0.0, **{name: 0.0 for coupling in couplings for name in coupling.names}}
-
-
 def _couplings(search: RidgeSearch, regression: Regression, candidates: Sequence[Coupling]) -> tuple[Coupling, ...]:
     """Return the couplings of a robot with plain friction whose estimated values dissipate energy."""
-    found = choose_couplings(candidates, lambda some: search.losses(_with(some)),
+    found = choose_couplings(candidates, lambda some: search.losses(plain_friction(some)),
                              EXACT_SHARE * search.powers / len(search.parts) + np.finfo(float).tiny)
     items, base = regression.base.parameters.items, regression.base.independent
-    values = dict(zip([items[c].name for c in base], search.fitted(regression, _with(found)), strict=True))
+    values = dict(zip([items[c].name for c in base], search.fitted(regression, plain_friction(found)), strict=True))
     return tuple(coupling for coupling in found if coupling.is_passive(values))
 
 
@@ -213,7 +270,7 @@ def _tables(names: Sequence[str], every: Sequence[int], ridges: Mapping[str, flo
 
     smooth = {"kind": sign.kind, "width": list(sign.width) if isinstance(sign.width, tuple) else sign.width}
     plain = [j for j in every if j not in kept[CURVE]]
-    if ridges.get(ROTOR, _EXCLUDED_RIDGE) < _EXCLUDED_RIDGE:
+    if ridges.get(ROTOR, EXCLUDED_RIDGE) < EXCLUDED_RIDGE:
         yield {"kind": "rotor"}
     if kept[CURVE]:
         yield {"kind": "curve", "free": True, "ridge": ridges[CURVE], "sign": smooth, **where(kept[CURVE])}
@@ -237,147 +294,85 @@ def _joint_choice(name: str, j: int, search: RidgeSearch, ridges: Mapping[str, f
     taken, left = list[Worth](), list[Worth]()
     for one in couplings:
         if j in (one.a, one.b):
-            without = {**ridges, **dict.fromkeys(one.names, _EXCLUDED_RIDGE)}
+            without = {**ridges, **dict.fromkeys(one.names, EXCLUDED_RIDGE)}
             taken.append(search.worth("coupled-wrist", j, without, ridges))
     for kind in GROUPS:
-        is_taken = ridges[kind] < _EXCLUDED_RIDGE
+        is_taken = ridges[kind] < EXCLUDED_RIDGE
         tried = [ridges[kind]] if is_taken else list(RIDGES)
-        worths = [search.worth(kind, j, {**ridges, kind: _EXCLUDED_RIDGE}, {**ridges, kind: ridge}) for ridge in tried]
+        worths = [search.worth(kind, j, {**ridges, kind: EXCLUDED_RIDGE}, {**ridges, kind: ridge}) for ridge in tried]
         best = max(worths, key=lambda one: one.gain)
         (taken if j in kept[kind] else left).append(best)
     return JointChoice(name, tuple(taken), tuple(left), "viscous and Coulomb" if j in kept[VISCOUS] else "Coulomb")
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeSearch:
-    """Cross-validation of ridge penalties, one for each kind of friction term.
+def passive_joints(model: Model, base: BaseParameters, values: Array, top: Array,
+                   shares: Array = SPEEDS_CHECKED) -> tuple[int, ...]:
+    """Return the joints, counted from 0, whose friction dissipates energy at every speed.
 
-    Attributes:
-        parts: normal equations of each block with rows.
-        columns: indices of the candidate columns in the parts, by kind of term.
-        places: indices of the candidate columns among the base parameters (k,).
-        owners: joint of each candidate column, counted from 0 (k,).
-        powers: weighted squared torques of all blocks (dof,).
-        is_mixed: whether rows are combinations of joints; each joint then has an equal share of losses and powers.
-        found: losses (blocks, dof) by ridges.
+    Args:
+        model: model with the friction terms.
+        base: its base parameters.
+        values: values of the base parameters (base,).
+        top: top speed of each joint (dof,), rad/s or m/s.
+        shares: speeds to check, relative to the top speed (k,).
     """
+    speeds = shares * top[:, None]
+    found, rest = [], np.zeros((speeds.shape[1], model.dof))
+    for j in range(model.dof):
+        velocity = rest.copy()
+        velocity[:, j] = speeds[j]
+        columns = [k for k, c in enumerate(base.independent) if (one := model.parameters.items[c]).owner == j
+                   and one.symbol.rstrip("0123456789_") in FRICTION_OF_SPEED]
+        entries = model.regressor(rest, velocity, rest)[:, j, base.independent[columns]]
+        if np.all(speeds[j] * (entries @ values[columns]) >= 0.0):
+            found.append(j)
+    return tuple(found)
 
-    parts: tuple[Part, ...]
-    columns: Mapping[str, Ints]
-    places: Ints
-    owners: Ints
-    powers: Array
-    is_mixed: bool = False
-    found: dict[bytes, Array] = field(default_factory=dict)
 
-    @staticmethod
-    def from_regression(regression: Regression, groups: Mapping[str, Ints], is_mixed: bool = False) -> RidgeSearch:
-        """Return the search on a compressed regression; groups: indices of its columns by kind of term."""
-        columns = np.concatenate(list(groups.values()))
-        extra = np.concatenate([own for name, own in groups.items() if name != ROTOR])
-        weights = joint_weights(regression.select(np.setdiff1d(np.arange(len(regression.base)), extra)))
-        parts = [Part.from_block(others, block, weights, columns)
-                 for others, block in zip(regression.without_each(), regression.blocks, strict=True) if block.rows]
-        ends = np.cumsum([0, *map(len, groups.values())])
-        powers = np.array([weight ** 2 * factor.power
-                           for weight, factor in zip(weights, regression.factors, strict=True)])
-        if is_mixed:
-            powers = np.full(len(powers), powers.mean())
-        own = {name: np.arange(a, b) for name, a, b in zip(groups, ends, ends[1:], strict=False)}
-        items, base = regression.base.parameters.items, regression.base.independent
-        owners = np.array([items[base[c]].owner for c in columns], dtype=np.int64)
-        return RidgeSearch(tuple(parts), own, columns, owners, powers, is_mixed)
+def falling_joints(model: Model, base: BaseParameters, values: Array, top: Array) -> tuple[int, ...]:
+    """Return the joints, counted from 0, whose friction dissipates energy at logged speeds but not beyond them."""
+    passive = passive_joints(model, base, values, top)
+    return tuple(j for j in passive_joints(model, base, values, top, LOGGED_SPEEDS) if j not in passive)
 
-    def ridge(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the ridge penalty (k,) of each candidate column; without: kinds and joints of excluded terms."""
-        ridge = np.full(len(self.owners), _EXCLUDED_RIDGE)
-        for name, value in ridges.items():
-            own = self.columns[name]
-            ridge[own] = [_EXCLUDED_RIDGE if (name, j) in without else value for j in self.owners[own]]
-        return ridge
 
-    def losses(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return weighted squared torque errors (blocks, dof) on each block of time, of fits to all other blocks.
+def one_way_joints(logs: Sequence[Samples]) -> tuple[int, ...]:
+    """Return the joints, counted from 0, that move almost only in one direction in all logs."""
+    rows = np.array([np.sum([np.sum(log.keep & (sign * log.dq > 0.0), axis=0) for log in logs], axis=0)
+                     for sign in (1.0, -1.0)])  # (2, joints)
+    return tuple(int(j) for j in np.flatnonzero(rows.min(axis=0) <= ONE_WAY_SHARE * rows.sum(axis=0)))
 
-        Args:
-            ridges: ridge by kind of term.
-            without: kinds and joints, counted from 0, that are excluded.
-        """
-        ridge = self.ridge(ridges, without)
-        key = ridge.tobytes()
-        if key not in self.found:
-            found = np.array([part.losses(ridge) for part in self.parts])
-            self.found[key] = np.repeat(found.mean(axis=1, keepdims=True), found.shape[1], axis=1
-                                        ) if self.is_mixed else found
-        return self.found[key]
 
-    def dropped(self, ridges: Mapping[str, float], dof: int) -> set[tuple[str, int]]:
-        """Return the (kind, joint) of friction differences between directions that do not clearly predict better.
+def offset_ridge(problem: Problem, beta: Array, ridge: Array, offsets: Ints) -> float:
+    """Return the ridge penalty of the torque offsets, relative to the squared norm of their columns.
 
-        A difference between directions may improve the whole robot but not a joint whose residual has another cause.
-        """
-        exact = EXACT_SHARE * self.powers / len(self.parts) + np.finfo(float).tiny  # smaller errors count as zero
-        removed = set[tuple[str, int]]()
-        for j in range(dof if ridges[DIFFERENCE] < _EXCLUDED_RIDGE else 0):
-            losses = (self.losses(ridges, without)[:, j] for without in ({*removed, (DIFFERENCE, j)}, removed))
-            without, now = (np.log(np.maximum(loss, 0.0) + exact[j]) for loss in losses)
-            gains = without - now
-            if gains.sum() <= STANDARD_ERRORS * gains.std(ddof=1) * np.sqrt(len(gains)):
-                removed.add((DIFFERENCE, j))
-        return removed
+    Args:
+        problem: regression with the columns of all candidates.
+        beta: (base,), values of the chosen model.
+        ridge: (base,), ridge of each column by this choice, infinite for excluded ones.
+        offsets: columns of the offsets among the base parameters.
+    """
+    whole = problem.regression
+    spread, independent = residual_noise(problem, beta)
+    independent = np.clip(independent, 1.0 / np.maximum(np.array(whole.rows, dtype=float), 1.0), 1.0)
+    stacked = whole.stack(np.sqrt(independent) / spread, prior=False)
+    others = np.setdiff1d(np.flatnonzero(np.isfinite(ridge)), offsets)
+    size = np.linalg.norm(stacked.r, axis=0)
+    found = offsets[size[offsets] > 0.0]
+    torque = float(np.linalg.norm(stacked.rho))
+    if not len(found) or torque == 0.0:
+        return 0.0
+    columns = np.column_stack([stacked.r[:, others], stacked.r[:, found] * (torque / size[found]), stacked.rho])
+    penalties = np.zeros((len(others), columns.shape[1]))
+    np.fill_diagonal(penalties, np.sqrt(np.maximum(ridge[others], SMALLEST_RIDGE)) * size[others])
+    inner = triangular(columns, penalties)[len(others):-1, len(others):]  # all other columns are eliminated
+    return 1.0 / (torque * _likely_share(inner[:, :-1], inner[:, -1])) ** 2
 
-    def fitted(self, regression: Regression, ridges: Mapping[str, float],
-               without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the base parameters (base,) fitted to all data with ridge penalties; zero for excluded columns."""
-        ridge = np.zeros(len(regression.base))
-        ridge[self.places] = self.ridge(ridges, without)
-        own = np.flatnonzero(np.isfinite(ridge))
-        stacked = regression.stack(joint_weights(regression))
-        size = np.linalg.norm(stacked.r, axis=0)[own]
-        size[size == 0.0] = 1.0
-        tall = np.vstack([stacked.r[:, own] / size, np.diag(np.sqrt(np.maximum(ridge[own], SMALLEST_RIDGE)))])
-        values = np.zeros(len(ridge))
-        values[own] = np.linalg.lstsq(tall, np.concatenate([stacked.rho, np.zeros(len(own))]), rcond=None)[0] / size
-        return values
 
-    def run(self, couplings: Sequence[Coupling] = ()) -> dict[str, float]:
-        """Return the ridge of each kind of term, infinite for excluded ones, for a robot with given couplings.
-
-        Every combination of ridges is compared with the best one. Of those that are not significantly or materially
-        worse, one with the fewest kinds of terms is taken; if there are several, the best.
-        """
-        usual = _with(couplings)
-        tried = [{**usual, **dict(zip(GROUPS, some, strict=True))}
-                 for some in product((_EXCLUDED_RIDGE, *RIDGES), repeat=len(GROUPS))]
-        logarithms = np.array([self._logarithms(ridges) for ridges in tried])  # (combinations, blocks)
-        means, sums = logarithms.mean(axis=1), np.exp(logarithms).sum(axis=1)
-        best = int(means.argmin())
-        close = [k for k in range(len(tried)) if not (_exceeds(logarithms[k] - logarithms[best], STANDARD_ERRORS)
-                                                      and sums[k] - sums[best] > IMMATERIAL_GAIN * self.powers.sum())]
-        return self.with_rotor(tried[min(close, key=lambda k: (len(_kinds(tried[k])), means[k]))])
-
-    def with_rotor(self, ridges: Mapping[str, float]) -> dict[str, float]:
-        """Return the ridges with rotor inertia, or without it if the model then clearly predicts better."""
-        without = {**ridges, ROTOR: _EXCLUDED_RIDGE}
-        is_better = _exceeds(self._logarithms(ridges) - self._logarithms(without), CLEAR_ERRORS)
-        return without if is_better else {**ridges, ROTOR: 0.0}
-
-    def wins(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]]) -> bool:
-        """Return whether these ridges clearly predict better than plain friction; without: excluded terms."""
-        plain = {**ridges, **dict.fromkeys(GROUPS, _EXCLUDED_RIDGE)}
-        return _exceeds(self._logarithms(plain) - self._logarithms(ridges, without), CLEAR_ERRORS)
-
-    def _logarithms(self, ridges: Mapping[str, float], without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the logarithm (blocks,) of the squared torque errors of all joints on each block of time."""
-        exact = EXACT_SHARE * float(self.powers.sum()) / len(self.parts) + np.finfo(float).tiny
-        return np.asarray(np.log(np.maximum(self.losses(ridges, without).sum(axis=1), 0.0) + exact))
-
-    def values(self, ridges: Mapping[str, float], name: str, without: Collection[tuple[str, int]] = ()) -> Array:
-        """Return the values of the columns of one kind of term, averaged over fits without each block of time."""
-        ridge = self.ridge(ridges, without)
-        return np.asarray(np.mean([part.values(ridge) for part in self.parts], axis=0)[self.columns[name]])
-
-    def worth(self, term: str, j: int, without: Mapping[str, float], with_: Mapping[str, float]) -> Worth:
-        """Return the reduction of joint j's cross-validation error by a term, from ridges without and with it."""
-        before, after = self.losses(without), self.losses(with_)
-        return worth_of_gains(term, (before - after)[:, j], float(before[:, j].sum()), float(self.powers[j]))
+def _likely_share(matrix: Array, target: Array) -> float:
+    """Return the likely standard deviation of x in target = matrix x + noise of unit variance: the geometric mean of
+    candidates, weighted by evidence. The most likely candidate could be zero for few joints."""
+    left, singular, _ = np.linalg.svd(matrix)
+    variance = 1.0 + (SHARES_OF_TORQUE[:, None] * singular) ** 2
+    evidence = -0.5 * np.sum(np.log(variance) + (left.T @ target) ** 2 / variance, axis=1)
+    weights = np.exp(evidence - evidence.max())
+    return float(np.exp(weights @ np.log(SHARES_OF_TORQUE) / weights.sum()))

@@ -13,7 +13,7 @@ from dynid.arrays import Array
 from dynid.consistency import Consistency, fit
 from dynid.consistency.consistency import InertiaForm
 from dynid.errors import DynidError, ModelError, NotPossibleError, RecordingError
-from dynid.estimate.closed_loop.loop import Loop, SimulatedRun, at_samples, closed_loop_facts, make_loop, tracking
+from dynid.estimate.closed_loop.loop import Loop, SimulatedRun, closed_loop_facts, make_loop, tracking
 from dynid.estimate.closed_loop.start import AnyStart, LoopOptions, first_run
 from dynid.estimate.consistent import filled, problem_consistency
 from dynid.estimate.estimate import Diagnostics, Estimate
@@ -34,7 +34,7 @@ from dynid.regression import fold
 
 Source = Literal["simulation", "transfer", "reference"]
 Solver = Callable[[Projected], Values]
-# of the squared noise: accepted increase of the misfit for a robot well inside the consistent set
+# share of the squared noise: accepted increase of the misfit for a robot well inside the consistent set
 _INTERIOR_COST_SHARE = 0.003
 _NEAREST_CONSISTENT_NOTE = Note(
     "simulated-consistent",
@@ -161,7 +161,7 @@ class Instrumental:
                 motions = with_joint_deflection(flexible, weighted_least_squares(self.problem).full, motions)
             return InstrumentalState(tuple(motions), None)
         run = first_run(self.problem, self.loop, self.options.start)
-        return InstrumentalState(self._motions(run), run)
+        return InstrumentalState(run.motions, run)
 
     def solve(self, state: InstrumentalState, past: Past) -> Solved[InstrumentalSolution]:
         moving = self._moving(state) if past.may_select_rows else state.moving
@@ -188,8 +188,8 @@ class Instrumental:
 
     def advance(self, state: InstrumentalState, found: Solved[InstrumentalSolution]) -> InstrumentalState:
         run, theta, notes = self._simulated(found.values, found.detail.projected)
-        return InstrumentalState(self._motions(run), run, theta, found.detail.low.weights(), found.detail.moving,
-                     state.notes or notes)
+        return InstrumentalState(run.motions, run, theta, found.detail.low.weights(), found.detail.moving,
+                                 state.notes or notes)
 
     def shift(self, end: Settled[InstrumentalState, InstrumentalSolution]) -> Array:
         """Return the squared bias (base, base) by fast motion that smoothed velocities do not contain, or zero."""
@@ -201,9 +201,6 @@ class Instrumental:
         shift = projection.instrument_shift(Instrumented(self.measured, end.state.motions, tapers), detail.projected,
                                             unseen, beta, detail.weights)
         return np.outer(shift, shift)
-
-    def _motions(self, run: SimulatedRun) -> tuple[Samples, ...]:
-        return tuple(at_samples(log.samples, motion) for log, motion in zip(self.loop.logs, run.motions, strict=True))
 
     def _moving(self, state: InstrumentalState) -> list[Array]:
         """Return weights of the equations (samples, dof), one array per log, which decrease to zero where the sign of
@@ -301,7 +298,8 @@ def _flexible(problem: Problem, name: str, source: Source, options: LoopOptions,
 
 
 def _attempts(problem: Problem, options: LoopOptions) -> Iterator[tuple[str, Problem, Source, LoopOptions]]:
-    """Yield description, problem, source and options of instruments to try, those with most knowledge first."""
+    """Yield description, problem, source and options of instruments to try: first those that use the control law, then
+    an assumed law, last the references alone."""
     yield "from unit inertias", problem, "simulation", replace(options, start="regular")
     yield "from least squares on filtered data", problem, "simulation", replace(options, start="filtered")
     if problem.nominal is not None:

@@ -43,7 +43,7 @@ _START_SHARES = (1.0, 0.3, 0.1)  # of the initial standard deviation, which may 
         depends_on={"order"})
 def extended_kalman(problem: Problem, *, start: Start = "wls", start_std: float = 0.1, passes: int = 2,
                     position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
-    """Return the estimate of an extended Kalman filter with exact derivatives by the parameters, M dddq = -Y dbeta.
+    """Return the estimate of an extended Kalman filter with exact derivatives by the parameters.
 
     Args:
         problem: the identification problem.
@@ -333,8 +333,7 @@ def _noise(problem: Problem, part: Samples, beta: Array, options: FilterOptions)
     from the residuals of the initial parameters beta (base,)."""
     third = np.diff(part.q, n=3, axis=0)
     rough = np.sqrt(np.mean(third ** 2, axis=0) / 20.0)  # white noise has twenty times its power in third differences
-    rows = np.maximum(np.array(problem.regression.rows, dtype=float), 1.0)
-    miss = np.sqrt(problem.regression.misfits(beta) / rows)
+    miss = problem.regression.residual_std(beta)
     n, position, torque = part.dof, options.position_noise, options.torque_noise
     return FilterNoise(np.full(n, position) if position is not None else np.maximum(rough, 1e-9),
                  np.full(n, torque) if torque is not None else np.maximum(miss, 1e-9))

@@ -7,14 +7,13 @@ from typing import Any
 from dynid.arrays import Array
 from dynid.estimate.covariance import LinearFit
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.linear import joint_weights, solve, stack_enough
+from dynid.estimate.linear import joint_weights
 from dynid.estimate.problem import Problem, method
 
 
 def linear_estimate(problem: Problem, name: str, weights: Array | None, **more: Any) -> Estimate:
     """Return the least-squares estimate with given joint weights, with its diagnostics."""
-    solution = solve(problem.regression, stack_enough(problem.regression, weights))
-    return LinearFit.from_solution(problem, solution, weights, **more).estimate(name)
+    return LinearFit.from_problem(problem, weights, **more).estimate(name)
 
 
 @method("ols", "ordinary least squares")

@@ -139,11 +139,13 @@ def joint_weights(regression: Regression) -> Array:
         for j in unsure:
             factor = regression.factors[j]
             deviations[j] = np.sqrt(factor.misfit(shared) / max(factor.rows, 1))
-    if not np.any(deviations > 0):
-        return np.ones(regression.dof)  # noise-free data: equal weights
-    # A joint with an exact fit must not dominate the others.
-    deviations = np.maximum(deviations, 1e-9 * deviations.max())
-    return 1.0 / deviations
+    return 1.0 / positive_std(deviations)
+
+
+def positive_std(std: Array) -> Array:
+    """Return standard deviations (dof,) of joints, none below 1e-9 of the largest: a joint with an exact fit must not
+    dominate the others. All are one for data without noise."""
+    return np.maximum(std, 1e-9 * std.max()) if np.any(std > 0) else np.ones(len(std))
 
 
 def _own_misfit(factor: Factor) -> tuple[float, int]:

@@ -18,13 +18,14 @@ from dynid.estimate.instruments.projection import low_decimation
 from dynid.estimate.iteration import iteration_errors, step_motion
 from dynid.estimate.iterations import Iteration, numbered
 from dynid.estimate.least_squares import weighted_least_squares
-from dynid.estimate.linear import solve
+from dynid.estimate.linear import positive_std, solve
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.plain import finite
+from dynid.recording import Samples
 from dynid.recording.decimate import decimate_columns
 from dynid.regression.autocorrelation import autocovariance
-from dynid.simulation import Simulation, simulate, simulate_many
+from dynid.simulation import simulate, simulate_many
 
 Start = Literal["iv", "didim", "wls", "nominal"]
 Output = Literal["position", "torque"]
@@ -71,14 +72,9 @@ class OutputCriterion:
     dropped: float
     scale: Array
 
-    def measured(self, log: Log) -> Array:
-        """Return the measured output of a log (samples, dof)."""
-        return log.samples.q if self.output == "position" else log.samples.tau
-
-    def simulated(self, log: Log, motion: Simulation) -> Array:
-        """Return the output of a simulated motion at the samples of the log (samples, dof)."""
-        there = at_samples(log.samples, motion)
-        return there.q if self.output == "position" else there.tau
+    def output_of(self, motion: Samples) -> Array:
+        """Return the compared output (samples, dof) of a measured or simulated motion."""
+        return motion.q if self.output == "position" else motion.tau
 
     def low_rate(self, log: Log, series: Array) -> Array:
         """Return a series (samples, ...) of a log decimated to the low rate, without the initial transient."""
@@ -89,11 +85,12 @@ class OutputCriterion:
             late = np.concatenate([late[a:b:decimation.total] for a, b in log.samples.segments])
         return series[late]
 
-    def runs(self, beta: Array) -> list[Simulation]:
-        """Simulate the closed loop of every log with base values beta (base,)."""
+    def runs(self, beta: Array) -> list[Samples]:
+        """Return the simulated motion of every log with base values beta (base,), at the times of its samples."""
         theta = self.problem.base.expand(beta)
         law = self.loop.machine_law(theta)
-        return [simulate(self.loop.model, theta, law, log.reference, step=self.loop.step) for log in self.loop.logs]
+        return [at_samples(log.samples, simulate(self.loop.model, theta, law, log.reference, step=self.loop.step))
+                for log in self.loop.logs]
 
     def cost(self, beta: Array, weights: Array) -> float:
         """Return the weighted sum of squared errors with base values beta (base,); infinite if the simulation fails."""
@@ -101,8 +98,9 @@ class OutputCriterion:
             motions = self.runs(beta)
         except NotPossibleError:
             return np.inf
-        return sum(float(np.sum((self.low_rate(log, self.measured(log) - self.simulated(log, motion)) * weights) ** 2))
-                   for log, motion in zip(self.loop.logs, motions, strict=True))
+        errors = [self.low_rate(log, self.output_of(log.samples) - self.output_of(motion))
+                  for log, motion in zip(self.loop.logs, motions, strict=True)]
+        return sum(float(np.sum((error * weights) ** 2)) for error in errors)
 
     def at(self, beta: Array) -> Linearisation:
         """Return output errors and their derivatives at base values beta (base,), by central differences."""
@@ -113,13 +111,13 @@ class OutputCriterion:
         thetas = np.array([base.expand(row) for row in moved])
         residual, jacobian, here = [], [], []
         for log in loop.logs:
-            motions = simulate_many(loop.model, thetas, law, log.reference, step=loop.step,
-                                    threads=self.problem.threads)
+            motions = [at_samples(log.samples, motion) for motion in simulate_many(
+                loop.model, thetas, law, log.reference, step=loop.step, threads=self.problem.threads)]
             here.append(motions[0])
-            series = [self.simulated(log, motion) for motion in motions]
+            series = [self.output_of(motion) for motion in motions]
             slopes = [(a - b) / (2.0 * _SENSITIVITY_STEP * size)
                       for a, b, size in zip(series[1::2], series[2::2], self.scale, strict=True)]
-            stack = self.low_rate(log, np.stack([self.measured(log) - series[0], *slopes], axis=2))
+            stack = self.low_rate(log, np.stack([self.output_of(log.samples) - series[0], *slopes], axis=2))
             residual.append(stack[:, :, 0])
             jacobian.append(stack[:, :, 1:])
         return Linearisation(np.concatenate(residual), np.concatenate(jacobian), tuple(here), tuple(map(len, residual)))
@@ -132,13 +130,13 @@ class Linearisation:
     Attributes:
         residual: measured minus simulated output (rows, dof).
         jacobian: derivatives by the base parameters (rows, dof, base).
-        motions: simulated motions, one per log.
+        motions: simulated motions, one per log at the times of its samples.
         log_rows: number of rows of each log.
     """
 
     residual: Array
     jacobian: Array
-    motions: tuple[Simulation, ...]
+    motions: tuple[Samples, ...]
     log_rows: tuple[int, ...]
 
     @property
@@ -149,7 +147,7 @@ class Linearisation:
     @property
     def weights(self) -> Array:
         """Weight of each joint (dof,): 1 / standard deviation of its error."""
-        return 1.0 / np.maximum(self.residual_std, 1e-9 * max(float(self.residual_std.max()), 1e-300))
+        return 1.0 / positive_std(self.residual_std)
 
 
 def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOptions) -> Estimate:
@@ -162,9 +160,8 @@ def _gauss_newton(problem: Problem, name: str, output: Output, options: LoopOpti
     for iteration in range(1, options.max_iterations + 1):
         with iteration_errors(name, iteration):
             here = criterion.at(beta)
-        run = [at_samples(log.samples, motion) for log, motion in zip(loop.logs, here.motions, strict=True)]
         steps.append(Iteration(beta, problem.regression.relative_errors(beta), change=finite(change),
-                               motion=step_motion(loop.logs, run, criterion.dropped, torques=True)))
+                               motion=step_motion(loop.logs, here.motions, criterion.dropped, torques=True)))
         if change <= options.tolerance:
             return _estimate(criterion, name, beta, here, numbered(steps))
         shift, change, damping = _step(criterion, beta, here, damping)

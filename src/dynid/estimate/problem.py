@@ -17,7 +17,7 @@ from dynid.datasets import Dataset
 from dynid.datasets.log_folds import FoldedLogs
 from dynid.errors import ModelError, did_you_mean
 from dynid.estimate.bounded import nearest_within
-from dynid.estimate.estimate import Diagnostics, Estimate
+from dynid.estimate.estimate import Estimate
 from dynid.estimate.fitted import fitted_model, scaled_model
 from dynid.estimate.option_types import check_options
 from dynid.estimate.uncertainty import CovType
@@ -204,9 +204,8 @@ def equation_counts(data: Sequence[Samples]) -> tuple[int, ...]:
                                          for start, stop in part.segments))
     total = np.zeros(data[0].dof, dtype=np.int64)
     for part in data:
-        step = 1 if part.decimation is None else part.decimation.total
         for start, stop in part.segments:
-            total += part.keep[start:stop:step].sum(axis=0)
+            total += part.keep[start:stop:part.decimated_by].sum(axis=0)
     return tuple(int(n) for n in total)
 
 
@@ -315,8 +314,7 @@ def _within_bounds(problem: Problem, estimate: Estimate) -> Estimate:
     facts = estimate.diagnostics.with_facts({"fixed_at_bounds": [
         name for name, fixed in zip(estimate.names, (values == low) | (values == high), strict=True) if fixed]})
     if estimate.base is problem.base:
-        facts = facts.with_facts({**Diagnostics.from_fit(problem.regression, values, rank=facts.rank),
-                                  "confounded": facts.confounded, "notes": facts.notes})
+        facts = facts.refitted(problem.regression, values)
     return replace(estimate, values=values, theta=theta, diagnostics=facts)
 
 

@@ -237,11 +237,9 @@ def _unseen(problem: Problem, rule: _Rule, name: str, weights: Array | None) -> 
         found = _least_squares(less, rule, name, weights, {})
         values = np.zeros(len(problem.base))
         values[np.isin(problem.base.independent, found.estimate.base.independent)] = found.estimate.values
-        own = regression.only(k)
-        power = sum(factor.power for factor in own.factors)
-        if power > 0:
-            errors.append((100.0 * float(np.sqrt(own.misfits(found.full.values).sum() / power)),
-                           100.0 * float(np.sqrt(own.misfits(values).sum() / power))))
+        if any(factor.power > 0 for factor in block.factors):
+            own = regression.only(k)
+            errors.append((own.relative_error(found.full.values), own.relative_error(values)))
     if not errors:
         raise NotPossibleError("no block of time has a torque to test on, because all torques are zero; check the "
                                "torque columns")
@@ -283,7 +281,7 @@ View = Callable[[Ints], KeptParameters]  # a fit with only some of its parameter
 
 @dataclass(frozen=True, eq=False)
 class FoldedView:
-    """Least squares with any subset of columns, from the compressed regression and the noise of the full model."""
+    """Function that solves least squares with any subset of columns, with the noise of the full model."""
 
     stacked: Stacked
     score_covariance: Array

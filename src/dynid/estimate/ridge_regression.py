@@ -12,8 +12,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.covariance import LinearFit, ScoreNoise
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import joint_weights, solve, stack_enough
-from dynid.estimate.nominal_errors import NominalErrors, leaning, nominal_groups
-from dynid.estimate.penalty_errors import at_most_the_difference
+from dynid.estimate.nominal_errors import NominalErrors, at_most_the_difference, leaning, nominal_groups
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
 from dynid.model import Parameters

@@ -13,7 +13,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.covariance import LinearFit, ScoreNoise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.linear import Solution, fit_repeatedly, joint_weights, solve, stack_enough
+from dynid.estimate.linear import Solution, fit_repeatedly, joint_weights, positive_std, solve, stack_enough
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType
 from dynid.regression import Regression, fold
@@ -146,6 +146,4 @@ def _noise_scale(problem: Problem, beta: Array) -> Array:
             # The fit makes as many residuals nearly zero as there are parameters.
             scale[j] = np.median(np.abs(own)) / _NORMAL_MAD * len(own) / (len(own) - len(factor.columns))
             scale[j] = max(scale[j], _EXACT_RESIDUAL * np.sqrt(factor.power / factor.rows))
-    if not np.any(scale > 0):
-        return np.ones(len(scale))
-    return np.maximum(scale, 1e-9 * scale.max())
+    return positive_std(scale)

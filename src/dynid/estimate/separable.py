@@ -130,10 +130,10 @@ def _undetermined_shape_notes(names: Sequence[str]) -> tuple[Note, ...]:
     """Return a note on shape parameters that the data do not determine, if there are any."""
     if not names:
         return ()
-    return (Note("shape-unresolved", f"the data do not distinguish friction of shape {', '.join(names)} from simpler "
-                                   "friction: its coefficient is within two standard errors of zero, or its shape "
-                                   "is at the end of the searched range; remove that part, or move more slowly or "
-                                   "faster"),)
+    text = (f"the data do not determine the friction shape {', '.join(names)}: the coefficient of its term is within "
+            "two standard errors of zero, or the shape is at an end of the searched range; remove the term, or record "
+            "slower or faster motion")
+    return (Note("shape-unresolved", text),)
 
 
 def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array, unmeasured: Sequence[int]) -> BaseParameters:

@@ -13,7 +13,7 @@ from dynid.arrays import Array, load_arrays, save_arrays
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.iterations import Iteration, StepMotion
-from dynid.estimate.uncertainty import EARLIER_FACTS, OnDemand, Uncertainty
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.files import write_whole
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
@@ -54,7 +54,9 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
         if facts.get("format", ESTIMATE_FORMAT) > ESTIMATE_FORMAT:
             raise ModelError(f"{path} was written by dynid {facts.get('dynid')} in a format that dynid {__version__} "
                              "cannot read", "install that version or a later one", code="later-format")
-        known, diagnostics = _uncertainty(arrays, facts), Diagnostics.from_facts(facts["diagnostics"])
+        own, diagnostics = facts["uncertainty"], Diagnostics.from_facts(facts["diagnostics"])
+        known = Uncertainty(arrays["covariance"], own["cov_type"], float(arrays["freedom"]),
+                            tuple(map(Note.from_plain, own["notes"])), own["facts"])
     except (OSError, KeyError, ValueError, EOFError, TypeError, AttributeError):  # various errors of damaged files
         raise ModelError(f"{path} is not a saved estimate; give a file that `Estimate.save` or `dynid identify -o` "
                          "wrote", code="not-an-estimate") from None
@@ -71,16 +73,6 @@ def load(path: str | Path, model: LinearModel) -> Estimate:
     return Estimate(facts["method"], shaped, base, arrays["values"], arrays["identified"], OnDemand.known(known),
                     arrays.get("theta"), diagnostics=diagnostics, provenance=facts["provenance"],
                     iterations=unpacked(arrays))
-
-
-def _uncertainty(arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> Uncertainty:
-    """Return the uncertainty of a saved estimate; earlier versions of files have its facts in the diagnostics."""
-    own = facts["uncertainty"]
-    if isinstance(own, str):
-        moved = {name: facts["diagnostics"].pop(name) for name in EARLIER_FACTS if name in facts["diagnostics"]}
-        own = {"cov_type": own, "notes": (), "facts": moved}
-    return Uncertainty(arrays["covariance"], own["cov_type"], float(arrays["freedom"]),
-                       tuple(map(Note.from_plain, own["notes"])), own["facts"])
 
 
 def _check_shapes(arrays: Mapping[str, Any], parameters: int, path: str | Path) -> None:

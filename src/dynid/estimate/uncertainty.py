@@ -16,8 +16,6 @@ from dynid.threads import one_blas_thread
 # Types of covariances: from autocorrelated residuals, from cross-validation over blocks of time, for independent
 # rows, of a posterior with a prior, from the spectrum of instruments, or from a filter's innovations.
 CovType = Literal["correlated", "blocks", "independent", "posterior", "instruments", "innovations"]
-# Facts that files of earlier versions contain in the diagnostics of the fit.
-EARLIER_FACTS = ("std_inflation", "effective_rows_per_joint", "autocovariance", "autocovariance_rate")
 
 
 @dataclass(frozen=True, eq=False)

@@ -298,7 +298,7 @@ class _Absorbed:
         return _Absorbed(tuple(halves), lags)
 
     def look(self, piece: Piece, rows: Rows) -> None:
-        """Store the sum over t of P[t, t + k] of each equation for one piece of the data."""
+        """Store the share of noise that the fit absorbs in one piece of the data, by lag, for each equation."""
         self.found[piece.rows.start] = [self._of_piece(half, rows.joint(j)[:-1], rows.keep[:, j])
                                         for j, half in enumerate(self.halves)]
 
@@ -309,7 +309,7 @@ class _Absorbed:
         return np.pad(found, (0, self.lags - len(found)))
 
     def sums(self) -> list[Array]:
-        """Return the sum over t of P[t, t + k] (lags,) of each equation over all pieces of the data."""
+        """Return the share of noise (lags,) that the fit absorbs in all pieces of the data, for each equation."""
         return [np.sum(parts, axis=0) for parts in zip(*(self.found[k] for k in sorted(self.found)), strict=True)]
 
 

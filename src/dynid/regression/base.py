@@ -268,8 +268,7 @@ def reduce_columns(factor: Array, parameters: Parameters, order: Sequence[int],
     return BaseParameters(parameters, np.array(independent, dtype=np.int64), matrix)
 
 
-def singular_columns(factor: Array, parameters: Parameters, order: Sequence[int],
-                     tolerance: float = _RANK_TOLERANCE, accuracy: float = _REGRESSOR_ACCURACY) -> BaseParameters:
+def singular_columns(factor: Array, parameters: Parameters, order: Sequence[int], accuracy: float) -> BaseParameters:
     """Return the base parameters of `reduce_columns`, computed from the singular vectors of the null space.
 
     With V2 (parameters, n - rank) the null space, columns whose rows V22 of V2 are regular are removed, from the end
@@ -278,9 +277,9 @@ def singular_columns(factor: Array, parameters: Parameters, order: Sequence[int]
     norms = np.linalg.norm(factor, axis=0)
     shown = [c for c in order if norms[c] > _ZERO_COLUMN * max(norms.max(), 1e-300)]
     _, singular, right = np.linalg.svd(factor[:, shown] / norms[shown])
-    rank = int(np.sum(singular > tolerance * singular[0]))
+    rank = int(np.sum(singular > _RANK_TOLERANCE * singular[0]))
     silent = right[rank:].T
-    silent = np.where(np.linalg.norm(silent, axis=1, keepdims=True) < tolerance, 0.0, silent)  # rounding
+    silent = np.where(np.linalg.norm(silent, axis=1, keepdims=True) < _RANK_TOLERANCE, 0.0, silent)  # rounding
     rows = reduce_columns(silent.T[:, ::-1], Parameters(tuple(parameters.items[c] for c in shown[::-1])),
                           range(len(shown)))
     left = np.sort(len(shown) - 1 - rows.independent)
@@ -289,7 +288,7 @@ def singular_columns(factor: Array, parameters: Parameters, order: Sequence[int]
     matrix[np.arange(rank), independent] = 1.0
     if len(left):
         scaled = -np.linalg.solve(silent[left].T, silent[kept].T).T
-        scaled[np.abs(scaled) < tolerance] = 0.0
+        scaled[np.abs(scaled) < _RANK_TOLERANCE] = 0.0
         size = norms[np.array(shown)[left]] / norms[independent][:, None]
         rounding = accuracy * max(1e2, singular[0] / singular[rank - 1]) * np.maximum(size, 1.0)
         matrix[:, np.array(shown)[left]] = _shortest(scaled * size, rounding)

@@ -28,7 +28,7 @@ _ROWS_AT_ONCE = 1024  # samples whose dense rows are in memory at a time
 
 
 def noise_model(equations: Equations) -> LinearModel | None:
-    """Return the model whose equations share noise as the given ones do; None for sums of equations."""
+    """Return the model that determines which of the equations have common noise; None for sums over joints."""
     while isinstance(equations, Derived) and not isinstance(equations, Mixed):
         equations = equations.equations
     return None if isinstance(equations, Mixed) else equations.layout.model
@@ -161,7 +161,7 @@ class Weighted(Derived):
 
 @dataclass(frozen=True, eq=False)
 class ProjectedEquations(TorqueEquations):
-    """Torque equations of each sample, multiplied by its matrix `Samples.mixing`; others are unchanged."""
+    """Torque equations of each sample, multiplied by its matrix in `Samples.mixing`; logs without it are unchanged."""
 
     @cached_property
     def plain(self) -> TorqueEquations:
@@ -196,7 +196,8 @@ class ProjectedEquations(TorqueEquations):
 
 def torque_equations(model: LinearModel, logs: Sequence[Samples], base: BaseParameters | None = None
                      ) -> TorqueEquations:
-    """Return the torque equations of several logs, multiplied by `Samples.mixing` in logs that have it."""
+    """Return the torque equations of several logs; those of a robot with contacts are multiplied by the matrices
+    `Samples.mixing`, which eliminate the contact forces."""
     kind = ProjectedEquations if any(log.mixing is not None for log in logs) else TorqueEquations
     return kind.from_model(model, logs, base)
 

@@ -18,7 +18,7 @@ from dynid.arrays import Array, Bools, Ints, like
 from dynid.errors import ModelError
 from dynid.model import LinearModel, complete
 from dynid.model.term import MotionSegment
-from dynid.recording import Samples
+from dynid.recording import Recording, Samples
 from dynid.recording.decimate import decimate_piece, reach
 from dynid.regression.base import BaseParameters, base_parameters
 from dynid.regression.regression import Span
@@ -149,7 +149,7 @@ class Equations(Protocol):
     def rows(self, piece: Piece) -> Rows: ...
 
 
-def unmeasured_joints(logs: Sequence[Samples]) -> list[int]:
+def unmeasured_joints(logs: Sequence[Samples | Recording]) -> list[int]:
     """Return the joints, counted from 0, whose torque was not measured in any log."""
     return [j for j, name in enumerate(logs[0].joints) if all(name in log.unmeasured for log in logs)] if logs else []
 

@@ -20,7 +20,7 @@ from dynid.model import LinearModel
 from dynid.model.momentum import MomentumForm
 from dynid.recording import Samples
 from dynid.recording.preparation.row_filter import FilteredSignals
-from dynid.regression.base import BaseParameters, base_parameters
+from dynid.regression.base import BaseParameters
 from dynid.regression.derived import Derived, torque_equations
 from dynid.regression.equations import (
     UNIT,
@@ -32,7 +32,6 @@ from dynid.regression.equations import (
     known_sums,
     log_pieces,
     memory_states,
-    unmeasured_joints,
 )
 from dynid.regression.products import PRODUCT_ROWS_AT_ONCE, ProductForm, Windows
 
@@ -52,8 +51,7 @@ def prepared_equations(model: LinearModel, samples: Samples | Sequence[Samples],
                          "with the same options", code="different-equations")
     if kinds <= {None}:
         return torque_equations(model, logs, base)
-    plain = TorqueEquations.from_model(model, logs, base_parameters(model, unmeasured=unmeasured_joints(logs))
-                                       if base is None else base)
+    plain = TorqueEquations.from_model(model, logs, base)
     whole = not kinds <= {"kernel", "products"}
     form = MomentumForm.from_model(model, symmetric=whole)
     if kinds == {"products"}:

@@ -68,7 +68,7 @@ class Prior:
     Attributes:
         matrix, values: the equations.
         known: values of standard parameters from which the equations follow, for methods that estimate all of these.
-        strength: factor on the equations, if they are down-weighted relative to the data.
+        strength: factor on the equations when they are added to weighted equations of the data.
         facts: further equations of standard parameters, matrix (n, parameters) theta = values (n,), each with a
             standard deviation of one.
     """
@@ -106,7 +106,7 @@ class Prior:
         Args:
             base: base parameters.
             matrix: (n, parameters), in units of the standard deviation of each equation.
-            values: (n,), likewise.
+            values: (n,), right-hand sides in the same units.
         """
         scale = np.linalg.norm(matrix, axis=1, keepdims=True)
         both = null_space(np.hstack([base.matrix.T, -(matrix / scale).T]))
@@ -115,11 +115,15 @@ class Prior:
         return Prior(whiten @ on_base, whiten @ (on_facts @ values), {}, facts=(matrix, values))
 
     def and_also(self, other: Prior) -> Prior:
-        """Return the prior with the equations of two priors, which must come from independent information."""
-        pairs = [prior.facts for prior in (self, other) if prior.facts is not None]
+        """Return the prior with the equations of two priors, which must come from independent information. Equations
+        of the other prior are divided by the strength of this prior, so that their weight stays the same."""
+        ratio = self.strength / other.strength
+        pairs = [(prior.facts[0] / share, prior.facts[1] / share)
+                 for prior, share in ((self, 1.0), (other, ratio)) if prior.facts is not None]
         facts = (np.vstack([a for a, _ in pairs]), np.concatenate([b for _, b in pairs])) if pairs else None
-        return Prior(np.vstack([self.matrix, other.matrix]), np.concatenate([self.values, other.values]),
-                     {**self.known, **other.known}, self.strength, facts)
+        values = np.concatenate([self.values, other.values / ratio])
+        return Prior(np.vstack([self.matrix, other.matrix / ratio]), values, {**self.known, **other.known},
+                     self.strength, facts)
 
     def standard_rows(self, base: BaseParameters) -> tuple[Array, Array]:
         """Return the prior as equations matrix (n, parameters) theta = values (n,) with unit standard deviations."""

@@ -108,7 +108,8 @@ class LowFrequencyNoise:
 
 @dataclass(frozen=True, eq=False)
 class _Band:
-    """Low frequencies of a periodogram in bins: power (bins,), shapes (shapes, bins) and weights (bins,)."""
+    """Low frequencies of a periodogram, averaged in bins: their power (bins,), the power of each shape of noise that
+    a fit leaves (shapes, bins), and weights (bins,)."""
 
     parts: Array
     power: Array

@@ -37,7 +37,7 @@ class Windows:
         taps: weights of the kernels.
         step: samples from row to row.
         memory: (samples, channels), states of terms with memory, or None.
-        positions, velocities: (rows, dof), approximations at the delay.
+        positions, velocities: (rows, dof), polynomial approximations of the motion at the delay of the filter.
         coefficient_rates: (rows, dof, k), coefficients of the velocities.
         accelerations: (rows, dof, k), integrals of g_i'' and positions.
         velocity_products: (rows, dof, k, k), integrals of g_im' and positions.

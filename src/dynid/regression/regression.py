@@ -195,6 +195,10 @@ class Regression:
         """Return the sum of squared residuals of each joint (dof,) for base values beta (base,)."""
         return np.array([factor.misfit(beta) for factor in self.factors])
 
+    def residual_std(self, beta: Array) -> Array:
+        """Return the RMS residual of each joint (dof,) for base values beta (base,), N m or N; 0 without equations."""
+        return np.asarray(np.sqrt(self.misfits(beta) / np.maximum(np.array(self.rows, dtype=float), 1.0)))
+
     def relative_errors(self, beta: Array) -> Array:
         """Return 100 |tau - tau_hat| / |tau| of each joint (dof,), percent; 0 for a joint without torque."""
         power = np.array([factor.power for factor in self.factors])

@@ -57,7 +57,8 @@ class Residuals:
 
 def residuals(equations: Equations, beta: Array, *, threads: int | None = 1,
               seen: Callable[[Piece, Rows], None] | None = None) -> tuple[Residuals, ...]:
-    """Return measured and predicted torques of each log at the regression's samples; seen: called by piece."""
+    """Return measured and predicted torques of each log at the regression's samples. seen: function that is called with
+    each piece and its rows."""
     work = equations.pieces(unit=PIECE)
     return tuple(log_residuals(equations, k, [piece for piece in work if piece.log == k], beta, threads, seen)
                  for k in range(len(equations.logs)))
@@ -65,7 +66,8 @@ def residuals(equations: Equations, beta: Array, *, threads: int | None = 1,
 
 def log_residuals(equations: Equations, log: int, work: Sequence[Piece], beta: Array, threads: int | None = 1,
                   seen: Callable[[Piece, Rows], None] | None = None) -> Residuals:
-    """Return measured and predicted torques of one log in some pieces; seen: called with a piece and its rows."""
+    """Return measured and predicted torques of one log in the pieces `work`. seen: function that is called with each
+    piece and its rows."""
     samples, count = equations.logs[log], len(equations.joints)
     ends = np.cumsum([len(piece.rows) for piece in work], dtype=np.int64)
     rows = int(ends[-1]) if len(ends) else 0

@@ -15,10 +15,10 @@ from dynid.datasets.log_folds import Failure
 from dynid.errors import DynidError, ModelError, NotPossibleError, require_type
 from dynid.estimate import Essential, Estimate, Problem, essential, identify
 from dynid.estimate.choice import AUTO
-from dynid.estimate.chosen_friction import FrictionChoice
 from dynid.estimate.cutoff_choice import CutoffChoice
 from dynid.estimate.cutoff_folds import CutoffFolds
 from dynid.estimate.earlier import METHOD, Weight, with_prior
+from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.problem import find_method
 from dynid.estimate.torque_errors import with_torque_errors
 from dynid.floating.whole_body import whole_bodies

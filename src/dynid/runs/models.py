@@ -12,8 +12,7 @@ from types import ModuleType
 import numpy as np
 
 from dynid.errors import DynidError, ModelError, NotPossibleError, RobotError
-from dynid.estimate.chosen_friction import FrictionChoice
-from dynid.estimate.friction_choice import REPLACED, choose_terms
+from dynid.estimate.friction_choice import REPLACED, FrictionChoice, choose_terms
 from dynid.estimate.problem import find_method
 from dynid.model import FlexibleModel, LinearModel, Model, make_terms
 from dynid.model.registry import FRICTION

@@ -13,8 +13,8 @@ from dynid.datasets.log_fold import LogFacts
 from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate
 from dynid.estimate.choice import Choice
-from dynid.estimate.chosen_friction import FrictionChoice
 from dynid.estimate.cutoff_choice import CutoffChoice
+from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.nearest_robot import consistent_robot
 from dynid.estimate.reduction import Essential

@@ -137,7 +137,7 @@ def _coverage_figure(result: StudyResult, scores: Sequence[Score]) -> Figure:
 
 def _dots(result: StudyResult, scores: Sequence[Score], values: Sequence[Array], layout: dict[str, Any],
           label: str) -> Figure:
-    """Return a plot with one marker per method and parameter; values: numbers (base,) to draw, from a score."""
+    """Return a plot with one marker per method and parameter; values: drawn numbers (base,) of each score."""
     order = np.concatenate([np.flatnonzero(result.inertial), np.flatnonzero(~result.inertial)])
     traces = []
     for k, (score, y) in enumerate(zip(scores, values, strict=True)):

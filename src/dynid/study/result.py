@@ -181,7 +181,8 @@ class StudyResult:
         return float(2.0 * stdtr(logs - 1, UNBIASED * np.sqrt(logs)) - 1.0) if logs > 1 else 0.0
 
     def runs_table(self) -> list[tuple[str, ...]]:
-        """Return table rows, the header first: the runs of each method, medians over the logs."""
+        """Return a table, its header first: convergence, torque error and time of each method, as medians over the
+        logs."""
         rows: list[tuple[str, ...]] = [("method", "noise", "converged", "torque error", "time")]
         for one in self.scores:
             some = len(one.values) > 0
@@ -191,7 +192,8 @@ class StudyResult:
         return rows
 
     def parameters_table(self) -> list[tuple[str, ...]]:
-        """Return table rows, the header first: errors of the parameters; |bias| / spread is the median over them."""
+        """Return a table, its header first: bias relative to the standard deviation, share of unbiased parameters, and
+        coverage of each method, for inertial parameters and for friction."""
         rows: list[tuple[str, ...]] = [("parameters", "method", "noise", "bias / spread", "unbiased", "coverage")]
         for name in GROUPS:
             for one in self.scores:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynid.study.bench import Bench, make_bench
+from dynid.study.bench import make_bench
 from dynid.study.result import StudyResult, gather
 from dynid.study.study import Study
 from dynid.study.task import Outcome, perform
 from dynid.workers import Workers
 
 Progress = Callable[[int, int], None]  # (finished tasks, all tasks)
-Item = tuple[float, int]  # (noise level, repetition)
 
 
 def run_study(study: Study, workers: int | None = None, scheduler: str | None = None,
@@ -28,12 +27,8 @@ def run_study(study: Study, workers: int | None = None, scheduler: str | None = 
     bench = make_bench(study)
     items = [(factor, repetition) for factor in study.noise.factors for repetition in range(study.repetitions)]
     outcomes: list[Outcome | None] = [None] * len(items)
-    for finished, (k, outcome) in enumerate(Workers(workers, scheduler, tls).each(_perform, bench, items), 1):
+    for finished, (k, outcome) in enumerate(Workers(workers, scheduler, tls).each(perform, bench, items), 1):
         outcomes[k] = outcome
         if progress is not None:
             progress(finished, len(items))
     return gather(study, bench, [one for one in outcomes if one is not None])
-
-
-def _perform(bench: Bench, item: Item) -> Outcome:
-    return perform(bench, *item)

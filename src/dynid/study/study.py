@@ -19,7 +19,7 @@ Each = NotNegative | tuple[NotNegative, ...]  # one number, or one per joint
 
 
 class Noise(BaseModel):
-    """The [noise] table. All values are one number or one per joint.
+    """The [noise] table. Resolution and standard deviations are one number or one per joint.
 
     Attributes:
         encoder: resolution, rad or m per count, 0 for none; each repetition starts at another fraction of a count.
@@ -42,9 +42,9 @@ class Contestant(BaseModel):
     Attributes:
         name, options: name of the method, and its options.
         label: its name in tables; default: the name of the method.
-        starts: for methods with an option `start`: "regular", "nominal", "wls", ..., or a number: the true values with
-            every link and every other parameter multiplied by e^x, x normal with this standard deviation. Each start is
-            a separate contestant; none: the method's default.
+        starts: initial values, for methods with an option `start`: "regular", "nominal", "wls", ..., or a number s. For
+            a number, every link and every other parameter has its true value times e^x, with normal x of standard
+            deviation s. Each start is a separate contestant. Default: the start of the method.
         prepare: options in addition to the study's own [prepare] table.
     """
 
@@ -62,14 +62,14 @@ class Study(SettingsFile):
 
     Attributes:
         robot: a URDF, a robot TOML or a built-in name, with values for all its parameters.
-        methods: names, or tables.
+        methods: names of methods, or [[methods]] tables, see `Contestant`.
         repetitions, seed: logs per noise level, and seed of all random numbers.
         duration: length of a log, s.
         rate: rate of controller and log, Hz.
         motion: "random": the best conditioned of 20 random Fourier series inside the robot's limits of position,
             velocity and acceleration; "designed": an exciting motion.
         harmonics: number of harmonics of either motion.
-        values: other parameter values, by name.
+        values: true values of parameters by name, in place of those of the robot file.
         model: the [model] table, as in run files.
         noise: the [noise] table.
         controller: the [controller] table; by default poles at 10 Hz, or slower for a slow rate.
@@ -96,7 +96,7 @@ class Study(SettingsFile):
     @classmethod
     def _tables(cls, methods: Any) -> Any:
         if isinstance(methods, str) or not isinstance(methods, list | tuple):
-            raise ValueError("methods are a list of names or tables")
+            raise ValueError("'methods' of a study must be a list of method names or of [[methods]] tables")
         return tuple({"name": one} if isinstance(one, str) else one for one in methods)
 
     @model_validator(mode="after")

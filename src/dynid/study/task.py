@@ -32,12 +32,13 @@ class TaskEstimate:
 Outcome = tuple[TaskEstimate | str, ...]  # one per contestant; a sentence if there is no estimate
 
 
-def perform(bench: Bench, factor: float, repetition: int) -> Outcome:
-    """Simulate a log with noise times `factor` and estimate with every contestant.
+def perform(bench: Bench, item: tuple[float, int]) -> Outcome:
+    """Simulate a log and estimate with every contestant. item: factor on the noise, and number of the repetition.
 
     A repetition uses the same random numbers at every level, so that levels differ by the noise alone. One thread is
     used, because the order of sums, and thus the last digit, must not depend on the machine.
     """
+    factor, repetition = item
     with threadpool_limits(limits=1):
         state = np.random.SeedSequence(bench.seed, spawn_key=(1, repetition))
         phase, noise, start = state.generate_state(3, np.uint64).tolist()
@@ -57,8 +58,8 @@ def _record(bench: Bench, factor: float, phase: int, noise: int) -> Recording:
 
 
 def _nominal_errors(bench: Bench, seed: int) -> Array:
-    """Return one normally distributed number x per parameter, equal for all ten parameters of a link, so that e^(s x)
-    theta is physically consistent."""
+    """Return one standard normal number x per parameter for erroneous nominal values e^(s x) theta, with any size s of
+    the errors. x is equal for all ten parameters of a link, which keeps the link physically consistent."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=len(bench.theta))
     for places in bench.model.parameters.bodies.values():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Bools, true_ranges
-from dynid.estimate.offset_regularisation import ONE_WAY_SHARE
+from dynid.estimate.friction_choice import ONE_WAY_SHARE
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.order_statistics import quantile

@@ -20,7 +20,7 @@ LOST = ("a worker process ended before its work was done, {tries} times with the
 
 @dataclass(frozen=True, eq=False)
 class Job(Generic[Shared, Item, Report]):
-    """A job for workers.
+    """Functions that worker processes run on items, and the data that the items share.
 
     work(shared, item) returns a report or, if there is `add`, a report and a part of a sum; add(shared, part, part)
     adds two parts. `work` and `add` are functions of modules, so that other processes can import them.

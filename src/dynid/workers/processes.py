@@ -23,7 +23,8 @@ _EXIT_TIMEOUT = 30  # s: longest wait for a process to end
 
 @dataclass(eq=False)
 class PartialSum:
-    """A partial sum: its bytes after it was computed, and its two summands before."""
+    """Sum of the results of some items: its two summands until it is computed, then its value as bytes. `needed_by` is
+    the sum of which it is a summand."""
 
     packed: bytes | None = None
     made_of: tuple[PartialSum, PartialSum] | None = None
@@ -32,7 +33,8 @@ class PartialSum:
 
 @dataclass(eq=False)
 class _Task:
-    """A task of a worker, an item by its index or a partial sum, and the number of workers that were lost with it."""
+    """A task of a worker process: the item of index `place`, or for -1 the addition of two parts. `tries` workers were
+    lost with it."""
 
     place: int = -1
     part: PartialSum = field(default_factory=PartialSum)

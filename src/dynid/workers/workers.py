@@ -57,7 +57,8 @@ class Workers:
 
         Args:
             job: the work, and the addition of parts.
-            items: may be a generator; a fixed number of items is pending at once, and some may be requested again.
+            items: sequence that may make its items on demand. Only a few are in progress at once, and an item may be
+                requested again.
             take: called with every report, in the order of the items; returns whether the item's part counts.
         """
         if not items:

@@ -47,9 +47,10 @@ LawOf = Callable[[Array], ControlLaw]  # parameters (parameters,) -> control law
 
 @dataclass(frozen=True, eq=False)
 class SimulatedRun:
-    """Simulated closed loop of every log: the motions, and the control law as a function of the parameters."""
+    """Simulated closed loop of every log: its motion with its torques at the times of the log's samples, and the
+    control law as a function of the parameters."""
 
-    motions: tuple[Simulation, ...]
+    motions: tuple[Samples, ...]
     law_of: LawOf
 
 
@@ -117,8 +118,8 @@ class Loop:
         for law_of in laws:
             try:
                 law = adapted(theta, law_of(theta))
-                motions = tuple(simulate(self.model, theta, law, reference_of(log, law), step=self.step)
-                                for log in self.logs)
+                motions = tuple(at_samples(log.samples, simulate(self.model, theta, law, reference_of(log, law),
+                                                                 step=self.step)) for log in self.logs)
             except NotPossibleError as error:
                 failed.append(error)
                 continue
@@ -334,13 +335,12 @@ def at_samples(samples: Samples, motion: Simulation) -> Samples:
                    tau=np.ascontiguousarray(tau))
 
 
-def tracking(logs: Sequence[Log], motions: Sequence[Simulation]) -> float:
+def tracking(logs: Sequence[Log], motions: Sequence[Samples]) -> float:
     """Return the RMS distance between simulated and measured positions, in percent of the measured motion."""
     miss = size = 0.0
     for log, motion in zip(logs, motions, strict=True):
-        simulated = at_samples(log.samples, motion).q
         moved = log.samples.q - log.samples.q.mean(axis=0)
-        miss, size = miss + float(np.sum((simulated - log.samples.q) ** 2)), size + float(np.sum(moved ** 2))
+        miss, size = miss + float(np.sum((motion.q - log.samples.q) ** 2)), size + float(np.sum(moved ** 2))
     return 100.0 * float(np.sqrt(miss / size)) if size > 0 else 0.0
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError
-from dynid.estimate.closed_loop.loop import Loop, SimulatedRun
+from dynid.estimate.closed_loop.loop import Loop, SimulatedRun, at_samples
 from dynid.estimate.consistent import consistent_weighted
 from dynid.estimate.least_squares import weighted_least_squares
 from dynid.estimate.problem import Problem
@@ -68,7 +68,8 @@ def run_unit_links(loop: Loop) -> SimulatedRun:
 def _run_with_poles(loop: Loop, model: LinearModel, theta: Array, inertia: Array) -> SimulatedRun:
     """Simulate a model of given joint inertias (dof,) with the robot's closed-loop poles."""
     law = loop.controller.with_poles(inertia, loop.apparent_inertia)
-    motions = tuple(simulate(model, theta, law, log.reference, step=loop.step) for log in loop.logs)
+    motions = tuple(at_samples(log.samples, simulate(model, theta, law, log.reference, step=loop.step))
+                    for log in loop.logs)
     return SimulatedRun(motions, lambda theta: law)
 
 

@@ -88,7 +88,7 @@ class BodyScaling:
         return np.asarray(inside)
 
 
-_MAX_SWEEPS = 12  # of rotations; convergence is quadratic, and four to six are usual
+_MAX_SWEEPS = 12  # sweeps of rotations; convergence is quadratic, and four to six sweeps are usual
 _OFF_DIAGONAL = 1e-30  # squared off-diagonal entries relative to the squared matrix, below which it counts as diagonal
 
 

@@ -30,20 +30,20 @@ from dynid.arrays import Array, Bools
 from dynid.estimate.draws.body_scaling import BodyScaling
 
 _SPLITTING_PENALTY = 1.0  # penalty of the splitting, in squared standard errors per squared relative change of a link
-_SPLITTING_RELAXATION = 1.6  # of the splitting (Boyd et al. 2011, s. 3.4.3)
+_SPLITTING_RELAXATION = 1.6  # over-relaxation of the alternating direction method (Boyd et al. 2011, s. 3.4.3)
 _NULL_WEIGHT = 1e-4  # weight of the distance from the drawn point, relative to squared standard errors
-_FIRST_STEPS = 60  # of the splitting; on real logs the distance is then within 0.3 standard errors of the smallest one
-_ROUND_STEPS = 10  # of the splitting after each matching of moments
+_FIRST_STEPS = 60  # steps of this method; on real logs the distance is then within 0.3 standard errors of the smallest
+_ROUND_STEPS = 10  # steps of this method after each matching of moments
 _MOMENT_ROUNDS = 14  # matchings of the moments; chosen on the Panda and LWR logs
 _ROUNDS_OF_POSTERIOR = 3  # first matchings, toward the posterior covariance, because draws have too little spread
 _LONG_ROUNDS = 2  # last matchings, with more steps after them
 _LONG_STEPS = 150  # steps after the last matchings, needed for base values that are known to 1e-3 of a link
-_FREE_SHARE = 0.9  # of the target variance: above it, consistency does not restrict a combination
-_MAX_INFLATION = 2.0  # of the target variance: unrestricted combinations get at most 1.4 times their standard errors
-_SLICE_STEPS = 12  # of elliptical slice sampling, from the middle of the prior
-_MAX_SHRINKS = 60  # of an ellipse's bracket: it is then shorter than rounding
+_FREE_SHARE = 0.9  # share of the target variance: above it, consistency does not restrict a combination
+_MAX_INFLATION = 2.0  # largest factor on the target variance: unrestricted combinations get 1.4 times standard errors
+_SLICE_STEPS = 12  # steps of elliptical slice sampling, from the middle of the prior
+_MAX_SHRINKS = 60  # reductions of an ellipse's bracket, which is then shorter than rounding errors
 _SAME_BASE = 1e-6  # standard errors below which base values count as kept
-_MAX_STRETCH = 30.0  # of one direction in one matching of moments, for draws with nearly no spread
+_MAX_STRETCH = 30.0  # largest factor on one direction in one matching of moments, for draws with nearly no spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +200,8 @@ def _with_base_kept(scaling: BodyScaling, base: BaseMap, x: Array, targets: Arra
 
 @dataclass(frozen=True, eq=False)
 class _Splitting:
-    """State of the alternating direction method: consistent points and scaled multipliers (draws, parameters)."""
+    """State of the alternating direction method of multipliers: consistent points and scaled multipliers, both
+    (draws, parameters)."""
 
     scaling: BodyScaling
     base: BaseMap

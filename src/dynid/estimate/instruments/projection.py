@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import NotPossibleError
 from dynid.estimate.instruments.equations import Instrumented
+from dynid.estimate.linear import positive_std
 from dynid.recording import Decimation, Samples
 from dynid.regression import Regression, Stacked
 from dynid.regression.autocorrelation import autocovariance
@@ -162,9 +163,7 @@ class LowRate:
 
     def weights(self) -> Array:
         """Return 1 / standard deviation of each joint's residuals (dof,); ones if all fit exactly."""
-        if not np.any(self.residual_std > 0):
-            return np.ones(len(self.residual_std))
-        return 1.0 / np.maximum(self.residual_std, 1e-9 * self.residual_std.max())
+        return 1.0 / positive_std(self.residual_std)
 
 
 def at_low_rate(logs: Sequence[Samples]) -> tuple[Samples, ...]:

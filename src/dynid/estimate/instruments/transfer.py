@@ -115,10 +115,10 @@ def with_joint_deflection(model: FlexibleModel, theta: Array, motions: Sequence[
                                "check that motor_position and position belong to the same joints and have the same "
                                "direction", "no-stiffness")
     own = np.array([values[name] for name in model.links.parameters.names])
-    return [_bent(model, own, stiffness, motion) for motion in motions]
+    return [_deflected(model, own, stiffness, motion) for motion in motions]
 
 
-def _bent(model: FlexibleModel, theta: Array, stiffness: Array, motion: Samples) -> Samples:
+def _deflected(model: FlexibleModel, theta: Array, stiffness: Array, motion: Samples) -> Samples:
     n, bending, window = model.links.dof, list(model.bending), hann(motion.rate)
     links = [np.array(signal[:, :n]) for signal in (motion.q, motion.dq, motion.ddq)]
     for _ in range(_DEFLECTION_ITERATIONS):

@@ -57,7 +57,7 @@ class NoForgetting(Forgetting):
 
 @dataclass(frozen=True)
 class Exponential(Forgetting):
-    """Exponential forgetting: P is divided by `factor` at each sample (Ardiani, eq. 4.10).
+    """Exponential forgetting: the covariance P is divided by `factor` at each sample (Ardiani, eq. 4.10).
 
     Without excitation P grows without bound.
     """
@@ -74,7 +74,7 @@ class Exponential(Forgetting):
 
 @dataclass(frozen=True)
 class StartUp(Forgetting):
-    """Exponential forgetting with lambda(k) = rate lambda(k - 1) + (1 - rate) factor and lambda(0) = start.
+    """Exponential forgetting by the factor lambda(k) = rate lambda(k - 1) + (1 - rate) factor, lambda(0) = start.
 
     See Ardiani, eq. 4.11. The first samples, which contain the transient of the filter, are forgotten sooner.
     """
@@ -96,7 +96,8 @@ class StartUp(Forgetting):
 
 @dataclass(frozen=True)
 class VectorForgetting(Forgetting):
-    """Forgetting with one factor per base parameter: P := L^-1 P L^-1 after each sample (Ardiani, eq. 4.12).
+    """Forgetting with one factor per base parameter: the covariance P becomes L^-1 P L^-1 after each sample, with the
+    diagonal matrix L of the factors (Ardiani, eq. 4.12).
 
     `factors` are given by the name of a base parameter or number of a joint, `others` applies to all other parameters.
     The factor acts on both sides: equal factors are Exponential(factor ** 2). A stream without a prior starts at zero
@@ -140,9 +141,10 @@ class Directional(Exponential):
 
 @dataclass(frozen=True)
 class Variable(Forgetting):
-    """Variable forgetting: lambda = 1 - e^2 / ((1 + x P x') memory noise^2), at least `least`.
+    """Variable forgetting: the factor is 1 - e^2 / ((1 + x P x') memory noise^2), at least `least`.
 
-    See Fortescue and others 1981. A well predicted sample causes no forgetting. memory: samples.
+    e is the prediction error of a row x, P the covariance before it (Fortescue and others 1981). A well predicted
+    sample causes no forgetting. memory: samples.
     """
 
     memory: float = 1000.0

@@ -19,11 +19,12 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.covariance import (
     ScoreNoise,
     block_noise,
+    diagnostics,
     inflation,
     naive_covariance,
     naive_noise_matrix,
 )
-from dynid.estimate.estimate import Diagnostics, Estimate
+from dynid.estimate.estimate import Estimate
 from dynid.estimate.linear import Solution, solve
 from dynid.estimate.recursive.recursion import Recursion
 from dynid.estimate.recursive.watchers import low_power
@@ -48,14 +49,11 @@ def recursive_estimate(recursion: Recursion, method: str) -> Estimate:
         variances, df = moderated(np.diag(naive), np.diag(covariance), found.parameter_freedoms, solution.identified)
         covariance = with_variances(naive, variances, solution.identified)
         found = replace(found, degrees_of_freedom=df)
-    facts: dict[str, Any] = {"condition": solution.condition, "weights": recursion.scale.tolist(),
-                             "confounded": {k: list(v) for k, v in solution.confounded.items()},
-                             **stream_facts(recursion)}
     inflated = {} if found.cov_type == "independent" else {
         "std_inflation": inflation(covariance, naive, solution.identified)}
     known = OnDemand.known(Uncertainty(covariance, found.cov_type, found.degrees_of_freedom, facts=inflated))
     return Estimate(method, recursion.layout.model, recursion.layout.base, solution.beta, solution.identified, known,
-                    diagnostics=Diagnostics.from_fit(regression, solution.beta, rank=solution.rank, **facts))
+                    diagnostics=diagnostics(regression, solution, recursion.scale, **stream_facts(recursion)))
 
 
 def stream_facts(recursion: Recursion) -> dict[str, Any]:

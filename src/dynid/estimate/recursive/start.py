@@ -59,10 +59,10 @@ def from_covariance(values: Array, covariance: Array, identified: Any) -> Prior:
     return Prior(rows, rows @ values, {})
 
 
-def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = FILE_SHARE) -> Prior:
+def prior_of_file(base: BaseParameters, parameters: Parameters) -> Prior:
     """Return a prior on base parameters from nominal values; those that involve a missing value are excluded.
 
-    Each value has an independent standard deviation of `share` of its scale: the value itself for a mass or joint
+    Each value has an independent standard deviation of `FILE_SHARE` of its scale: the value itself for a mass or joint
     parameter, the body's largest moment for an inertia or first moment.
     """
     if parameters.names != base.parameters.names:
@@ -75,7 +75,7 @@ def prior_of_file(base: BaseParameters, parameters: Parameters, share: float = F
             sizes[part] = sizes[part].max()
     known = np.isfinite(sizes) & (sizes > 0.0)
     matrix = np.where(known, base.matrix, 0.0)
-    covariance = (matrix * (share * np.where(known, sizes, 0.0)) ** 2) @ matrix.T
+    covariance = (matrix * (FILE_SHARE * np.where(known, sizes, 0.0)) ** 2) @ matrix.T
     if not known.any():
         raise ModelError("the robot of the prior has no inertias, so it does not determine the parameters; add "
                          "inertias to its file")
@@ -90,8 +90,8 @@ def _from_std(base: BaseParameters, given: Any) -> Prior:
     try:
         values, stds = (np.broadcast_to(np.asarray(x, dtype=float), (len(base),)) for x in given)
     except (TypeError, ValueError):
-        raise ModelError(f"values and standard deviations of a prior must be one number or {len(base)}, one "
-                         "per base parameter", code="bad-prior-shape") from None
+        raise ModelError(f"values and standard deviations of a prior must be one number or {len(base)} numbers, "
+                         "one per base parameter", code="bad-prior-shape") from None
     if not np.all(stds > 0.0):
         raise ModelError("the standard deviations of a prior must be above zero", code="bad-prior-std")
     finite = np.isfinite(stds)  # an infinite standard deviation means no prior
@@ -113,7 +113,7 @@ def initial_noise(noise: ArrayLike | str, prior: PriorLike | None, dof: int) -> 
     try:
         found = np.broadcast_to(np.asarray(noise, dtype=float), (dof,)).copy()
     except (TypeError, ValueError):
-        raise ModelError(f"noise must be one number or {dof}, one per joint", code="bad-noise") from None
+        raise ModelError(f"noise must be one number or {dof} numbers, one per joint", code="bad-noise") from None
     if not (np.isfinite(found).all() and np.all(found > 0.0)):
         raise ModelError(f"the noise of a joint's torque must be above zero, got {found.min():g}", code="bad-noise")
     return found

@@ -150,9 +150,8 @@ class Stream:
 
     def _with_values(self, found: Estimate, values: Array) -> Estimate:
         """Return the estimate with other values and the diagnostics of their fit."""
-        fit = Diagnostics.from_fit(self.recursion.regression(), values, rank=found.diagnostics.rank)
-        facts = {name: fit[name] for name in ("relative_error", "relative_error_per_joint", "residual_std_per_joint")}
-        return replace(found, values=values, diagnostics=found.diagnostics.with_facts(facts))
+        return replace(found, values=values,
+                       diagnostics=found.diagnostics.refitted(self.recursion.regression(), values))
 
     def _of_kept(self) -> Estimate:
         """Return the estimate of method `mrls`; parameters at their initial values have infinite standard errors."""

@@ -268,16 +268,13 @@ def _sdf(request: _Request, *, with_armature: bool = False) -> str:
                   unchecked=request.unchecked)
 
 
-def _usd_json(request: _Request) -> str:
-    return usd_json(request.robot, request.inertias[:request.robot.dof], request.joints)
-
-
 Target = tuple[Callable[[_Request], str | bytes], tuple[str, ...]]
 # By name: the function that returns the main file, and which passive values of a joint the target represents.
 TARGETS: dict[str, Target] = {
     "urdf": (_urdf, ("damping", "frictionloss")), "mjcf": (_mjcf, PASSIVE), "mjlab": (_mjlab, PASSIVE),
     "isaaclab": (_isaaclab, PASSIVE), "drake": (_drake, ("armature", "damping")),
-    "sdf": (_sdf, ("damping", "frictionloss")), "usd-json": (_usd_json, PASSIVE)}
+    "sdf": (_sdf, ("damping", "frictionloss")), "usd-json": (
+        lambda request: usd_json(request.robot, request.inertias[:request.robot.dof], request.joints), PASSIVE)}
 SUFFIXES = {"urdf": ".urdf", "mjcf": ".xml", "mjlab": ".py", "isaaclab": ".py", "drake": ".urdf", "sdf": ".sdf",
             "usd-json": ".json"}
 

@@ -72,9 +72,9 @@ class JointMotion:
         return JointMotion(q, dq, ddq, samples[0].t if alone else None)
 
     @staticmethod
-    def random(robot: Robot, seed: int = 0) -> JointMotion:
+    def random(robot: Robot) -> JointMotion:
         """Return random states within the limits of the robot, for an estimate without its log."""
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(0)
         lower, upper = np.maximum(robot.limit("lower"), -np.pi), np.minimum(robot.limit("upper"), np.pi)
         q = rng.uniform(lower, np.maximum(upper, lower), (_RANDOM_STATES, robot.dof))
         if robot.followers is not None and robot.followers.loops is not None:
