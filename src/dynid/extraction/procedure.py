@@ -106,16 +106,16 @@ def extract(given: BaseValues | Identified, bounds: Bounds | str = "normal", opt
                             whole=chosen.loss == "full")
     values = _one_step(values) if chosen.step == "one" else values
     cones = cone_answer(values, within) if chosen.cones or chosen.nearest else None
+    check = replace(consistency, centres=within.contours or within.boxes(consistency.bodies), positive=False)
     begin, moved = None, 0.0
     if chosen.nearest:
         before = values.values
-        values, begin = _nearest(values, within, conditions, chosen)
+        values, begin = _nearest(values, conditions, check, chosen)
         moved = float(np.linalg.norm(values.values - before))
     hopeless = chosen.form == "exact" and chosen.loss != "partial" and not chosen.nearest \
         and cones is not None and not cones.possible
     few = replace(chosen, runs=min(chosen.runs, _MAX_INFEASIBLE_RUNS)) if hopeless else chosen
     theta, run, runs, tried = _search(values, conditions, few, progress, begin)
-    check = replace(consistency, centres=within.contours or within.boxes(consistency.bodies), positive=False)
     name = f"{within.name}, {chosen.loss}" if within.name else chosen.loss
     return Extraction(name, theta, values, within, chosen.loss, chosen.form, chosen.search, check.violations(theta),
                       outside_bounds(conditions, theta), run, runs, tried, time.perf_counter() - start, cones, moved)
@@ -152,14 +152,15 @@ def _one_step(given: BaseValues) -> BaseValues:
     return replace(given, values=np.asarray(best))
 
 
-def _nearest(given: BaseValues, bounds: Bounds, conditions: Conditions, options: ExtractionOptions
+def _nearest(given: BaseValues, conditions: Conditions, check: Consistency, options: ExtractionOptions
              ) -> tuple[BaseValues, Array]:
     """Return the base values of a physically consistent robot inside the bounds that is near to the given base values,
     and the standard parameters (parameters,) of this robot, from which the search starts.
 
     Upper bounds of inertias are not convex. If the nearest robot without these bounds violates them, robots with
-    smaller inertias and a larger distance are tried.
+    smaller inertias and a larger distance are tried. check: the physical conditions of the result.
     """
+    bounds = conditions.bounds
     answer = cone_answer(given, bounds, margin=INSIDE)
     if answer.theta is None:
         raise NotPossibleError(f"no physically consistent robot is within the bounds: {answer.sentence}",
@@ -179,7 +180,7 @@ def _nearest(given: BaseValues, bounds: Bounds, conditions: Conditions, options:
         space = make_space(values, conditions, options.form)
         matrix, goal = _distance_rows(values, options)
         inside = _after_descent(conditions, theta, _slope(space, matrix, goal), space.exact)
-        if _score(conditions, inside, matrix, goal) == 0.0:
+        if _score(conditions, inside, matrix, goal) == 0.0 and not check.violations(inside):
             return values, inside
     return replace(given, values=closest), answer.theta
 
