@@ -26,7 +26,7 @@ from dynid.validate.excited_parameters import LONGER_LOG, DataExcitation, Excite
 from dynid.validate.gains import Gain, drive_gains
 from dynid.validate.grade import Grade, Summary, explains_misfit, summarize
 from dynid.validate.hypotheses.hypothesis import Weighed
-from dynid.validate.hypotheses.trial import contradiction, own_score
+from dynid.validate.hypotheses.trial import contradiction
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruction import Reconstruction, reconstruct
 from dynid.validate.residual_statistics import ResidualTests, residual_tests
@@ -291,8 +291,7 @@ def _unexplained(case: Case, weighed: Sequence[Weighed], is_patterned: bool) -> 
     is_patterned: whether a residual follows a missing term, which can cause small contradictions between joints.
     """
     trial = case.trial
-    noise = trial.noise()
-    inside, own = float(np.sum(trial.inside / noise ** 2)) / max(float(trial.rows.sum()), 1.0), own_score(trial, noise)
+    inside, own = trial.fit_score, trial.own_score
     if inside < thresholds.CONTRADICTION_ASKED * own:
         return  # joints that agree in the fit do not contradict each other in cross-validation either
     opposed = [gain.joint for gain in case.gains if gain.by_nominal is not None and gain.by_nominal < 0]

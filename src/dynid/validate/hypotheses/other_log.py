@@ -72,7 +72,7 @@ class LoadStep:
 def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...]) -> Changed:
     """Return why base values (base,) identified from a problem do not fit another log."""
     here, there = problem.regression, fold_logs(problem.model, other, problem.base, problem.threads)
-    noise = np.maximum(try_out(here).noise(), try_out(there).noise())
+    noise = np.maximum(try_out(here).noise, try_out(there).noise)
     alone = [_Stack.from_folds([one], noise) for one in (here, there)]
     separate, both = sum(stack.left() for stack in alone), _Stack.from_folds([here, there], noise)
     together = both.left()

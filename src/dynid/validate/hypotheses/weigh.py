@@ -34,12 +34,8 @@ from dynid.validate.hypotheses.screen import HypothesisScreen
 from dynid.validate.hypotheses.trial import (
     BLOCKS,
     Trial,
-    block_scores,
     fold_logs,
-    mean_score,
-    own_score,
     posterior_weights,
-    score,
     try_out,
 )
 
@@ -95,8 +91,8 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     null: the fit to the unchanged data. Screening on a few rows selects the hypotheses that may explain enough; only
     these are compared in cross-validation over blocks of time.
     """
-    noise, dof = null.noise(), problem.model.dof
-    before, own = score(null, noise), own_score(null, noise)
+    noise, dof = null.noise, problem.model.dof
+    before, own = null.score, null.own_score
     likely: list[tuple[float, Hypothesis]] = []
     scales = wrong_scales(problem.regression, noise, clues.inflation, clues.nominal)
     rough = np.sqrt(null.alone / np.where(null.power > 0, null.power, 1.0))
@@ -117,50 +113,35 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     is_coarse = scales is None and not clues.gaps and likely[0][0] > thresholds.MATERIAL
     if is_coarse or logs is not problem.data or len(problem.regression.blocks) != BLOCKS:  # the same blocks for all
         null = try_out(_unchanged(problem, tuple(map(decimated, logs)) if is_coarse else logs))
-        noise = null.noise()
-        before, own = score(null, noise), own_score(null, noise)
+        noise, before, own = null.noise, null.score, null.own_score
     simple = np.asarray(clues.followed, dtype=float)
     terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
-    compared: list[_Judged] = []
+    compared: list[tuple[Trial, Hypothesis]] = []
     material, share = set[int](), thresholds.SECOND_MATERIAL if clues.second else thresholds.MATERIAL
     for one in (*([] if scales is None else [_scaled(scales, dof)]), *(one for _, one in likely)):
         trial = changed_trial(problem, logs, one, noise, is_coarse=is_coarse)
-        compared.append(_Judged(score(trial, noise, one.torque), one, block_scores(trial, noise, one.torque),
-                              mean_score(trial, noise, one.torque)))
-        if compared[-1].misfit <= share * min(before, terms) and _matters(null, trial, one, noise, logs):
+        compared.append((trial, one))
+        if trial.score <= share * min(before, terms) and _matters(null, trial, one, logs):
             material.add(id(one))
         elif one.cause not in SCALE_CAUSES:
             break  # hypotheses that explain less on the screening rows are not tested
-    compared.sort(key=lambda one: one.misfit)
+    compared.sort(key=lambda pair: pair[0].score)
     joints = problem.regression.joints
-    weights = posterior_weights([one.blocks for one in compared] + [block_scores(null, noise)])
-    weighed = tuple(Weighed(one.hypothesis.cause, tuple(joints[j] for j in one.hypothesis.joints),
-                            one.hypothesis.values, one.misfit, before, weight)
-                    for one, weight in zip(compared, weights, strict=False))
-    least, best = (compared[0].misfit, compared[0].hypothesis) if compared else (np.inf, Hypothesis(""))
+    weights = posterior_weights([*(trial.block_scores for trial, _ in compared), null.block_scores])
+    weighed = tuple(Weighed(one.cause, tuple(joints[j] for j in one.joints), one.values, trial.score, before, weight)
+                    for (trial, one), weight in zip(compared, weights, strict=False))
+    least, best = (compared[0][0].score, compared[0][1]) if compared else (np.inf, Hypothesis(""))
     # Scales have passed their own thresholds. Nothing is reported if the unchanged data may be right.
     is_likely = (weights[-1] < thresholds.RIVAL_WEIGHT and least < thresholds.REMAINING_MISFIT * own
-                 and _explains(before, least, own) and _explains(mean_score(null, noise), compared[0].mean, own)
+                 and _explains(before, least, own) and _explains(null.mean_score, compared[0][0].mean_score, own)
                  and (before > own or best.cause not in SCALE_CAUSES)
                  and not (best.cause == BACKLASH_CAUSE and is_presliding(problem, logs, noise, best)))
     if is_likely and (id(best) in material or (best.cause in SCALE_CAUSES and least < min(before, terms))):
-        rivals = tuple((one.hypothesis, weight) for one, weight in zip(compared[1:], weights[1:], strict=False)
-                       if weight > thresholds.RIVAL_WEIGHT
-                       and (one.hypothesis.cause != best.cause or best.cause in MIRRORED))
+        rivals = tuple((one, weight) for (_, one), weight in zip(compared[1:], weights[1:], strict=False)
+                       if weight > thresholds.RIVAL_WEIGHT and (one.cause != best.cause or best.cause in MIRRORED))
         return Balance(best, rivals, weighed, gravity)
     gap = _gap(problem, logs, noise, null, clues) if before < thresholds.REMAINING_MISFIT * own else None
     return Balance(gap, (), weighed, gravity)
-
-
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """A hypothesis with squared residuals in cross-validation: on typical blocks of time, on each block (blocks,), and
-    the mean over all blocks."""
-
-    misfit: float
-    hypothesis: Hypothesis
-    blocks: Array
-    mean: float
 
 
 def _explains(before: float, after: float, own: float) -> bool:
@@ -180,15 +161,14 @@ def _scaled(scales: Scales, dof: int) -> Hypothesis:
                                                          "rivals": tuple(map(float, scales.rivals))})
 
 
-def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array, logs: tuple[Samples, ...]) -> bool:
+def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, logs: tuple[Samples, ...]) -> bool:
     """Whether a hypothesis also reduces the residual of the fit, by a relevant part of some joint's torque."""
-    scale = np.ones(len(noise)) if hypothesis.torque is None else hypothesis.torque
-    inside = float(np.sum(trial.inside / (noise * scale) ** 2)) / float(np.sum(null.inside / noise ** 2))
+    scale = trial.noise / null.noise  # of the hypothesis's torques
     gained = (null.left_out - trial.left_out / scale ** 2) / np.where(null.power > 0, null.power, np.inf)
     worth = thresholds.TORQUE_WORTH
     if hypothesis.cause == "residual-follows-delay":
         worth = thresholds.RELEVANT_TORQUE * worth_of_delay(hypothesis.values[0], max(map(held_for, logs)))
-    return inside < thresholds.MATERIAL and float(np.max(gained)) > worth ** 2
+    return trial.fit_score < thresholds.MATERIAL * null.fit_score and float(np.max(gained)) > worth ** 2
 
 
 def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial, clues: Clues) -> Hypothesis | None:
@@ -240,11 +220,6 @@ def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
     base = problem.base if model is problem.model else None
     weights = noise if hypothesis.torque is None else noise * np.abs(hypothesis.torque)
     return try_out(fold_logs(model, changed, base, problem.threads, blocks), weights)
-
-
-def cross_validated_misfit(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> float:
-    """Return the mean squared residual in cross-validation of logs corrected for a hypothesis."""
-    return score(changed_trial(problem, logs, hypothesis, noise), noise, hypothesis.torque)
 
 
 def _motions(screen: HypothesisScreen, fitted: HypothesisScreen, doubted: Sequence[int], mixed: Sequence[int]
