@@ -14,7 +14,7 @@ from dynid.model import robot_model
 from dynid.regression.factor import sums_without_each, triangular
 from dynid.validate.gains import nominal_bodies
 from dynid.validate.hypotheses.gravity import with_gravity
-from dynid.validate.suspicions.case import Case, each, suspect, suspicions
+from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.signals import degrees_for_radians
 from dynid.validate.thresholds import CARRIED_GRAVITY, CERTAIN_STANDARD_ERRORS, MAX_GRAVITY_LEFT, MAX_GRAVITY_PART
 from dynid.validate.words import joints_listed
@@ -117,6 +117,3 @@ def _share(tau: Array, gravity: Array, own: Array, down: Array) -> tuple[float, 
     unit = np.sqrt(len(tau)) * float(np.std(tau))
     return (float(np.linalg.norm(coefficients)), float(np.sqrt(spread)),
             float(np.linalg.norm(alone @ coefficients)) / unit, nominal / unit)
-
-
-SUSPICIONS = suspicions("data", gravity_removed)

@@ -14,7 +14,7 @@ from dynid.regression.equations import unmeasured_joints
 from dynid.validate import thresholds
 from dynid.validate.friction_shape import friction_at, velocity_friction
 from dynid.validate.physical import FreeFall
-from dynid.validate.suspicions.case import Case, each, suspect, suspicions
+from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.words import joints_listed, listed, span
 
 NEGATIVE_TOLERANCE = 1e-9  # relative to the largest value
@@ -239,8 +239,3 @@ def _is_stable_at_logged_speeds(case: Case, fall: FreeFall) -> bool:
     top = np.max([np.abs(log.dq).max(axis=0) for log in case.problem.data], axis=0)
     faster = np.flatnonzero(np.any(np.abs(fall.dq) > top, axis=1))
     return len(faster) > 0 and fall.until(int(faster[0])).stable
-
-
-SUSPICIONS = suspicions("fit", negative_parameters, pushing_friction, driving_friction, indefinite_inertia,
-                        large_offsets)
-ROBOT_SUSPICIONS = suspicions("transfer", impossible_links, energy_grows)

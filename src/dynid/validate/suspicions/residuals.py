@@ -15,7 +15,7 @@ from dynid.validate import thresholds
 from dynid.validate.candidates import BACKLASH, CandidateFit
 from dynid.validate.residual_statistics import JointTests
 from dynid.validate.sampled_rows import SampledRows
-from dynid.validate.suspicions.case import Case, each, suspect, suspicions
+from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.second_fit import without_constraints
 from dynid.validate.words import joints_listed, listed, sentence, span
 
@@ -260,7 +260,3 @@ def _fitted(columns: Array, tau: Array) -> tuple[Array, Array]:
         is_first = step < _REWEIGHTING_STEPS // 2
         value = solve(1.0 / np.maximum(np.abs(rest), 0.1 * scale) if is_first else loss.weight(rest / scale))
     return plain / size, value / size
-
-
-SUSPICIONS = suspicions("fit", residuals_followed, torques_late, residuals_autocorrelated, residual_outliers,
-                        torques_unexplained)

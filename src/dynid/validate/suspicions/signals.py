@@ -14,7 +14,7 @@ from dynid.recording.check import Hang, decimal_step, hanging_positions, held_sh
 from dynid.recording.preparation.selection import at_limit, found_limits
 from dynid.validate import thresholds
 from dynid.validate.joint_motion import JointMotion
-from dynid.validate.suspicions.case import Case, Suspicion, each, suspect, suspicions
+from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.words import joint_label, joints_listed
 
 _ENDLESS_RANGE = 4.0 * np.pi  # rad: assumed limit of a joint without limits
@@ -288,9 +288,3 @@ def badly_conditioned(case: Case) -> Iterator[Finding]:
                       f"{thresholds.MAX_CONDITION:g} is good): "
                       "with noise, some parameters cannot be distinguished; use an exciting trajectory (dynid excite)",
                       evidence={"condition": condition})
-
-
-SUSPICIONS = suspicions("data", joints_at_rest, silent_torques, degrees_for_radians, beyond_limits, encoders_stuck,
-                        torques_saturated, clock_against_velocity, velocities_for_positions, rows_held, log_in_itself,
-                        positions_rounded, cutoff_too_high)
-AMOUNT_SUSPICIONS = (Suspicion("data", too_few_samples), Suspicion("fit", badly_conditioned))
