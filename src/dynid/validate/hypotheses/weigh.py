@@ -76,13 +76,11 @@ class Balance:
         best: the best hypothesis, or None if none is significant.
         rivals: other causes with a posterior weight above RIVAL_WEIGHT.
         weighed: all hypotheses, the most probable first.
-        gravity: direction of gravity, if estimated.
     """
 
     best: Hypothesis | None
     rivals: tuple[tuple[Hypothesis, float], ...]
     weighed: tuple[Weighed, ...]
-    gravity: Gravity | None = None
 
 
 def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
@@ -97,7 +95,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     scales = wrong_scales(problem.regression, noise, clues.inflation, clues.nominal)
     rough = np.sqrt(null.alone / np.where(null.power > 0, null.power, 1.0))
     mixed = np.flatnonzero(rough > thresholds.MIXED_JOINT).tolist()
-    logs, gravity = hypothesis_excerpt(problem.data), None
+    logs = hypothesis_excerpt(problem.data)
     if before > thresholds.CONTRADICTION_ASKED * own or np.any(rough > thresholds.ROUGH_JOINT):
         # Where joints do not contradict each other, only one that leaves much of its own torque can move otherwise.
         fitted, loose = (HypothesisScreen.from_problem(problem, logs, noise, FITTED_ROWS),
@@ -107,7 +105,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
         gravity = _gravity(problem, fitted)
         likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
     if scales is None and not likely and not clues.gaps:
-        return Balance(None, (), (), gravity)
+        return Balance(None, (), ())
     likely.sort(key=lambda pair: pair[0])
     # If none can be material, decimated logs show how much the best explains.
     is_coarse = scales is None and not clues.gaps and likely[0][0] > thresholds.MATERIAL
@@ -139,9 +137,9 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     if is_likely and (id(best) in material or (best.cause in SCALE_CAUSES and least < min(before, terms))):
         rivals = tuple((one, weight) for (_, one), weight in zip(compared[1:], weights[1:], strict=False)
                        if weight > thresholds.RIVAL_WEIGHT and (one.cause != best.cause or best.cause in MIRRORED))
-        return Balance(best, rivals, weighed, gravity)
+        return Balance(best, rivals, weighed)
     gap = _gap(problem, logs, noise, null, clues) if before < thresholds.REMAINING_MISFIT * own else None
-    return Balance(gap, (), weighed, gravity)
+    return Balance(gap, (), weighed)
 
 
 def _explains(before: float, after: float, own: float) -> bool:
@@ -267,4 +265,5 @@ def mounted(gravity: Gravity) -> Hypothesis:
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[Model, tuple[Samples, ...]]:
         return with_gravity(required_robot_model(model, "another direction of gravity"), gravity.vector), logs
 
-    return Hypothesis("gravity-direction", (), change, None, tuple(map(float, gravity.vector)), 2)
+    return Hypothesis("gravity-direction", (), change, None, tuple(map(float, gravity.vector)), 2,
+                      {"angle": gravity.angle, "std": tuple(map(float, gravity.std))})

@@ -328,13 +328,13 @@ def _weighed(state: Explained) -> Explained:
         return state
     found = weigh(case.problem, case.trial, _clues(case, bool(state.findings)))
     state = replace(state, weighed=(*state.weighed, *found.weighed))
-    best, gravity = found.best, found.gravity
+    best = found.best
     if best is None and _upside_down(case):
         gravity = estimate_gravity(case.problem)
         best = mounted(gravity) if gravity.angle > 90.0 else None
     if best is None:
         return state
-    finding = FINDINGS[best.cause](case, best, gravity)
+    finding = FINDINGS[best.cause](case, best)
     weight = found.weighed[0].weight if found.weighed and found.weighed[0].cause == best.cause else 1.0
     if found.rivals:
         names = case.problem.regression.joints

@@ -51,7 +51,7 @@ def find_exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
         least = math.log(thresholds.EQUALLY_EXPLAINED)
         found = positions if lead > least else torques
         doubt = " One of: this, or their positions are exchanged." if abs(lead) < least else ""
-    finding = (_torques_swapped if found.cause == "torques-swapped" else positions_swapped)(case, found, None)
+    finding = (_torques_swapped if found.cause == "torques-swapped" else positions_swapped)(case, found)
     return replace(finding, text=finding.text + doubt), found
 
 
@@ -100,7 +100,7 @@ def _two_torques(j: int, k: int, dof: int) -> Hypothesis:
     return _torques_in_order(order)
 
 
-def _torques_swapped(case: Case, found: Hypothesis, gravity: None) -> Finding:
+def _torques_swapped(case: Case, found: Hypothesis) -> Finding:
     names = case.problem.regression.joints
     joints = [names[j] for j in found.joints]
     pairs = [f"the equations of {joint_label(names[j])} explain the torque logged for {joint_label(names[int(k)])}"
