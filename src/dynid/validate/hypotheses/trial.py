@@ -13,7 +13,7 @@ from dynid.lapack import is_full_rank, least_squares
 from dynid.model import LinearModel
 from dynid.order_statistics import median
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, Regression, Stacked, TorqueEquations, fold
+from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
 from dynid.regression.derived import CachedEquations
 from dynid.validate.thresholds import NOISE_FLOOR
 
@@ -99,11 +99,12 @@ class Trial:
         return float(np.mean(np.log(share + NOISE_FLOOR ** 2)))
 
 
-def solve_directions(stacked: Stacked) -> Array:
-    """Return base values (base,) by least squares from stacked rows; zero along weakly excited directions."""
-    size = np.linalg.norm(stacked.r, axis=0)
+def solve_directions(matrix: Array, target: Array, share: float = _MIN_DIRECTION) -> Array:
+    """Return the least-squares solution (k,) of matrix x = target, with columns (rows, k) scaled to one; zero along
+    directions with a singular value below a share of the largest."""
+    size = np.linalg.norm(matrix, axis=0)
     scale = np.where(size > 0, size, 1.0)
-    return least_squares(stacked.r / scale, stacked.rho, _MIN_DIRECTION) / scale
+    return least_squares(matrix / scale, target, share) / scale
 
 
 def try_out(regression: Regression, noise: Array | None = None) -> Trial:
@@ -115,10 +116,11 @@ def try_out(regression: Regression, noise: Array | None = None) -> Trial:
     power = np.array([factor.power for factor in factors])
     noise = _own_noise(alone, rows, power) if noise is None else noise
     weights = 1.0 / noise
-    beta = solve_directions(regression.stack(weights))
+    stacked = regression.stack(weights)
+    beta = solve_directions(stacked.r, stacked.rho)
     by_block = regression.misfits(beta)[None]
     if len(regression.blocks) > 2:
-        by_block = np.array([regression.only(b).misfits(solve_directions(fewer))
+        by_block = np.array([regression.only(b).misfits(solve_directions(fewer.r, fewer.rho))
                              for b, fewer in enumerate(regression.stack_without_each(weights))])
     return Trial(regression, beta, noise, regression.misfits(beta), by_block, alone, rows, power)
 
@@ -190,9 +192,8 @@ def contradiction(trial: Trial) -> tuple[float, float]:
     alone = np.empty_like(trial.by_block)
     for b, fewer in enumerate(regression.without_each()):
         for j, (factor, own) in enumerate(zip(fewer.factors, regression.only(b).factors, strict=True)):
-            size = np.linalg.norm(factor.r[:, :-1], axis=0)
-            scale, beta = np.where(size > 0, size, 1.0), np.zeros(len(regression.base))
-            beta[factor.columns] = least_squares(factor.r[:, :-1] / scale, factor.r[:, -1], _MIN_DIRECTION) / scale
+            beta = np.zeros(len(regression.base))
+            beta[factor.columns] = solve_directions(factor.r[:, :-1], factor.r[:, -1])
             alone[b, j] = own.misfit(beta)
     together, separate = trial.block_scores, np.sum(alone / trial.noise ** 2, axis=1)
     ratio = np.log(np.maximum(together, 1e-300)) - np.log(np.maximum(separate, 1e-300))

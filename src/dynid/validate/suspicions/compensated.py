@@ -10,6 +10,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Problem
 from dynid.findings import Finding
+from dynid.lapack import column_space
 from dynid.model import robot_model
 from dynid.regression.factor import sums_without_each, triangular
 from dynid.validate.gains import nominal_bodies
@@ -96,8 +97,7 @@ def _share(tau: Array, gravity: Array, own: Array, down: Array) -> tuple[float, 
     own = own[:, np.any(own, axis=0)]
     if len(tau) < 10 * (own.shape[1] + 3) or not np.ptp(tau) > 0 or not np.any(gravity):
         return None
-    u, s, _ = np.linalg.svd(own / np.linalg.norm(own, axis=0), full_matrices=False)
-    basis = u[:, s > 1e-9 * s[0]]
+    basis = column_space(own, 1e-9)
     alone = gravity - basis @ (basis.T @ gravity)
     nominal = float(np.linalg.norm(alone @ down))
     power, whole = np.sum(alone ** 2, axis=0), float(np.sum(gravity ** 2))
