@@ -165,9 +165,7 @@ class HypothesisScreen:
         else:
             model, logs = hypothesis.change(self.model, self.logs)
         assert model is self.model
-        equations = TorqueEquations(model, logs, self.base)
-        vars(equations)["layout"] = self._layout
-        return equations
+        return TorqueEquations.from_layout(self._layout, model, logs)
 
 
 @dataclass(frozen=True, eq=False)
