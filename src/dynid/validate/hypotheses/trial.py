@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.lapack import is_full_rank, least_squares
+from dynid.lapack import least_squares
 from dynid.model import LinearModel
 from dynid.order_statistics import median
 from dynid.recording import Samples
@@ -18,7 +18,6 @@ from dynid.regression.derived import CachedEquations
 from dynid.validate.thresholds import NOISE_FLOOR
 
 BLOCKS = 8
-_DEPENDENT_SHARE = 1e-9  # singular values of a joint's own columns below this share of the largest are zero
 _MIN_DIRECTION = 1e-4  # directions with a smaller singular value, relative to the largest, are not used for predictions
 
 
@@ -111,7 +110,7 @@ def try_out(regression: Regression, noise: Array | None = None) -> Trial:
     """Fit a compressed regression with joints weighted by their noise (dof,); default: residuals of their own fits."""
     factors = regression.factors
     # Residuals of single joints are only needed for the fit without a hypothesis, which defines the noise.
-    alone = np.array([_alone(factor.r) for factor in factors]) if noise is None else np.full(len(factors), np.nan)
+    alone = np.array([factor.least_misfit for factor in factors]) if noise is None else np.full(len(factors), np.nan)
     rows = np.array([factor.rows for factor in factors], dtype=float)
     power = np.array([factor.power for factor in factors])
     noise = _own_noise(alone, rows, power) if noise is None else noise
@@ -132,18 +131,6 @@ def _own_noise(alone: Array, rows: Array, power: Array) -> Array:
     size = np.sqrt(power / rows)
     noise = np.sqrt(alone / rows + (NOISE_FLOOR * size) ** 2)
     return np.where(noise > 0, noise, 1.0)
-
-
-def _alone(r: Array) -> float:
-    """Return the squared residual of a joint fitted alone, from its triangular factor."""
-    size = np.linalg.norm(r[:, :-1], axis=0)
-    if np.all(size > 0) and is_full_rank(r[:-1, :-1] / size, _DEPENDENT_SHARE):
-        return float(r[-1, -1] ** 2)
-    columns = r[:, :-1][:, size > 0] / size[size > 0]
-    if not columns.shape[1]:
-        return float(np.sum(r[:, -1] ** 2))
-    rest = r[:, -1] - columns @ np.linalg.lstsq(columns, r[:, -1], rcond=_DEPENDENT_SHARE)[0]
-    return float(rest @ rest)
 
 
 def fold_logs(model: LinearModel, logs: Sequence[Samples], base: BaseParameters | None = None,
