@@ -59,15 +59,11 @@ def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
     estimate = case.estimate
     items = estimate.base.parameters.items
     found: dict[tuple[str, str, str], list[int]] = {}
-    for i, row in enumerate(estimate.base.matrix):
-        parts = np.flatnonzero(row)
-        value, std = float(estimate.values[i]), float(estimate.std[i])
-        if (not estimate.identified[i] or not all(items[c].never_negative for c in parts) or np.any(row[parts] < 0)
-                or value > -thresholds.NEGATIVE_STANDARD_ERRORS * std
-                or value > -NEGATIVE_TOLERANCE * max(1.0, float(np.abs(estimate.values).max()))):
-            continue
+    least = np.maximum(thresholds.NEGATIVE_STANDARD_ERRORS * estimate.std,
+                       NEGATIVE_TOLERANCE * max(1.0, float(np.abs(estimate.values).max(initial=0.0))))
+    for i in np.flatnonzero(estimate.identified & estimate.base.never_negative & (estimate.values <= -least)):
         kind = items[estimate.base.independent[i]].kind
-        found.setdefault(_NEGATIVE.get(kind.group, _NEGATIVE_OTHER), []).append(i)
+        found.setdefault(_NEGATIVE.get(kind.group, _NEGATIVE_OTHER), []).append(int(i))
     return found
 
 
