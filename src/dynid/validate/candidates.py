@@ -6,14 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.order_statistics import quantile
-from dynid.output_fields import output_fields
-from dynid.plain import plain
+from dynid.plain import PlainFields
 from dynid.regression.autocorrelation import autocovariances, lag_products, noise_matrix
 from dynid.validate.sampled_rows import SampledRows
 from dynid.validate.thresholds import INDISTINGUISHABLE_RATIO, SAME_EXPLANATION
@@ -80,7 +78,7 @@ _OF_PREDICTIONS = ("load", "delay")  # candidates whose columns are made of pred
 
 
 @dataclass(frozen=True)
-class CandidateFit:
+class CandidateFit(PlainFields, also=("seen", "hint")):
     """Fit of one candidate to the residual of a joint, after projecting out what the model can explain.
 
     Attributes:
@@ -144,10 +142,6 @@ class CandidateFit:
         others = [CANDIDATES[name].name for name in self.rivals]
         own = CANDIDATES[self.candidate].name
         return f" (the data do not distinguish {own} from {listed(others)})" if others else ""
-
-    @output_fields(own_fields=True, seen=str, hint=str)
-    def to_dict(self) -> dict[str, Any]:
-        return plain({**vars(self), "seen": self.seen, "hint": self.hint})
 
 
 def refit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: bool, before: SampledRows,
