@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
@@ -124,21 +123,8 @@ def _live(settings: RunSettings, robot: Robot, options: WatchOptions, record: Re
     return LiveModel(settings, robot, stream, record.resume, None if about is None else about.get(CHOSEN))
 
 
-class Fed(Protocol):
-    """A consumer of raw samples: `LiveModel`, `LivePayload`."""
-
-    @property
-    def last_stamp(self) -> float: ...
-
-    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int: ...
-
-    def finish(self) -> int: ...
-
-    def remark(self, code: str, text: str) -> None: ...
-
-
-def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Robot, look: Callable[[], None],
-           losses: Losses | None = None) -> None:
+def follow(stream: LiveModel | LivePayload, settings: RunSettings, options: WatchOptions, robot: Robot,
+           look: Callable[[], None], losses: Losses | None = None) -> None:
     """Feed a stream from its source until it ends, with periodic output. losses: counter of lost UDP samples."""
     losses = Losses() if losses is None else losses
     if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
@@ -157,7 +143,8 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
     stream.remark("source-ended", "the source has ended")
 
 
-def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: Fed, losses: Losses) -> Iterator[Block]:
+def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: LiveModel | LivePayload,
+            losses: Losses) -> Iterator[Block]:
     """Yield blocks of samples from the named source of a stream."""
     source, dof = options.source, robot.dof
 
