@@ -201,6 +201,8 @@ def _numbers(values: Iterator[float | None]) -> tuple[float, ...]:
 
 
 def _identified(case: Case) -> Iterator[Finding]:
+    """Return findings on the determined parameters: their number, parameters that torques determine only together, and
+    the effect of autocorrelation on standard errors."""
     estimate = case.estimate
     total, good = len(estimate.values), int(estimate.well_determined.sum())
     poor = int(estimate.poorly_determined.sum())
@@ -229,6 +231,7 @@ def _identified(case: Case) -> Iterator[Finding]:
 
 
 def _errors(case: Case) -> Iterator[Finding]:
+    """Return findings on the errors of predicted torques: on the fitted data, on other logs and in cross-validation."""
     own, cross = case.reconstruction, case.cross
     known = [fit for fit in own.joints if fit.relative_error is not None]
     if own.total.relative_error is not None:

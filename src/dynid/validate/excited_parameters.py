@@ -232,7 +232,8 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
     draws = np.random.default_rng(0).random((3 * dof, len(q)))  # the same for each motion
 
     def after(what: tuple[tuple[int, ...], Kind]) -> Array:
-        """Return standard errors (wanted,) for a log of the same length in which the joints move as given by `what`."""
+        """Return standard errors (wanted,) for a log of the same length with another motion. what: joints that move
+        further, and the kind of their motion."""
         joints, kind = what
         numbers = iter(draws)
         new_q, new_dq, new_ddq = q.copy(), dq.copy(), ddq.copy()

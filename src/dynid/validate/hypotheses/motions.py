@@ -17,12 +17,12 @@ from dynid.validate.thresholds import COMMAND_PERIODS, SHORT_DELAY_WORTH
 RATES = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)  # factors by which the clock may run too fast
 GEARS = (0.8, 1.25)
 OFFSETS = (-0.05, 0.05)  # rad or m: offset from the zero position of the robot file; refined up to 64 times as far
-DELAYS = (-0.01, 0.01)  # s that the torque may come late
+DELAYS = (-0.01, 0.01)  # s by which the torque may be later than the motion
 GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m: backlash of a gear, in small steps
 _LOGARITHMIC_SEARCHES = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # searched on a logarithmic scale
 _EXTENSIONS = 3  # steps of the search beyond the tried numbers, each four times as far
 _PARABOLAS = 3  # steps of the search for a number
-_POLISHED_SHARE = 0.2  # of a number: distance of the numbers on either side that its last parabola is put through
+_POLISHED_SHARE = 0.2  # share of a number: distance to both sides of it at which its last parabola is evaluated
 _HARDLY_FILTERED = 0.05  # share of the sampling rate: cut-off if the samples state none
 
 

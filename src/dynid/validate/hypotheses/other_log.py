@@ -182,7 +182,7 @@ class _Stack:
         return _Stack(matrix, target, second, joint)
 
     def left(self, directions: Array | None = None) -> float:
-        """Return the squared residuals; the second log's parameters may differ along directions (base, k)."""
+        """Return the sum of squared residuals if the second log's parameters may differ along directions (base, k)."""
         matrix = self.matrix
         if directions is not None and directions.shape[1]:
             matrix = np.hstack([matrix, (matrix @ directions) * self.second[:, None]])
@@ -190,7 +190,8 @@ class _Stack:
         return float(rest @ rest)
 
     def scaled(self, j: int) -> tuple[float, float]:
-        """Return the squared residuals if joint j's torque has its own scale in the second log, and that scale."""
+        """Return the sum of squared residuals if joint j's torque has its own scale in the second log, and that
+        scale."""
         own = np.where(self.second & (self.joint == j), self.target, 0.0)
         matrix, target = np.hstack([self.matrix, -own[:, None]]), self.target - own
         value = solve_directions(matrix, target, _DEPENDENT_SHARE)

@@ -22,8 +22,8 @@ from dynid.regression.equations import Layout, Rows
 from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.thresholds import NOISE_FLOOR
 
-ROWS = 100  # of all logs: with one equation per joint, some ten equations for each parameter of an arm
-# Share of the sum of all squares that is added to each column's, so that what hardly shows stays small.
+ROWS = 100  # rows of all logs: with one equation per joint, some ten equations for each parameter of an arm
+# Ridge penalty relative to the trace of the scaled normal equations, which keeps poorly determined values small.
 _RIDGE_SHARE = 1e-8
 
 

@@ -29,6 +29,7 @@ def undecided_joints(regression: Regression, inflation: float = 1.0) -> tuple[in
 
 
 def _inverted(regression: Regression, j: int, inflation: float) -> bool:
+    """Whether the inertias and the friction of joint j, fitted alone, are significantly negative."""
     factor = regression.factors[j]
     if not len(factor.columns) or factor.rows <= 2 * len(factor.columns) or factor.power <= 0:
         return False

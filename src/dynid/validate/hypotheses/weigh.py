@@ -39,13 +39,13 @@ from dynid.validate.hypotheses.trial import (
     try_out,
 )
 
-EXCERPT_ROWS = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
-EXCERPT_DECIMATED_ROWS = 1000  # rows after decimation: some dozen for each parameter of a usual arm
-FITTED_ROWS = 300  # of all logs, that numbers of hypotheses are fitted to: they are reported, unlike those that select
-MOTIONS_REFINED = 4  # of the motion hypotheses, the most promising ones
+EXCERPT_ROWS = 16000  # rows at full rate of the excerpt of all logs on which hypotheses are compared
+EXCERPT_DECIMATED_ROWS = 1000  # smallest number of its rows after decimation: some dozen for each parameter of an arm
+FITTED_ROWS = 300  # rows of all logs to which the reported number of a hypothesis, such as a delay, is fitted
+MOTIONS_REFINED = 4  # number of the most promising hypotheses about the motion, whose numbers are refined
 SCALE_CAUSES = ("drive-gain", "torque-sign")
 BACKLASH_CAUSE = "residual-follows-backlash"
-MIRRORED = ("position-sign",)  # causes of which another joint explains the same: the mirror image of an arm
+MIRRORED = ("position-sign",)  # causes that another joint explains as well, because the arm has a mirror image
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,8 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     mixed = np.flatnonzero(rough > thresholds.MIXED_JOINT).tolist()
     logs = hypothesis_excerpt(problem.data)
     if before > thresholds.CONTRADICTION_ASKED * own or np.any(rough > thresholds.ROUGH_JOINT):
-        # Where joints do not contradict each other, only one that leaves much of its own torque can move otherwise.
+        # If joints do not contradict each other, only the motion of a joint whose own equations leave a large residual
+        # can be wrong.
         fitted, loose = (HypothesisScreen.from_problem(problem, logs, noise, FITTED_ROWS),
                          np.flatnonzero(rough > thresholds.ROUGH_JOINT).tolist())
         likely = _motions(HypothesisScreen.from_problem(problem, logs, noise), fitted,
@@ -107,7 +108,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     if scales is None and not likely and not clues.gaps:
         return Balance(None, (), ())
     likely.sort(key=lambda pair: pair[0])
-    # If none can be material, decimated logs show how much the best explains.
+    # If no hypothesis explains enough to be reported, decimated logs suffice to state how much the best one explains.
     is_coarse = scales is None and not clues.gaps and likely[0][0] > thresholds.MATERIAL
     if is_coarse or logs is not problem.data or len(problem.regression.blocks) != BLOCKS:  # the same blocks for all
         null = try_out(_unchanged(problem, tuple(map(decimated, logs)) if is_coarse else logs))

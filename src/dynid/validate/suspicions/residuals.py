@@ -19,7 +19,7 @@ from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.second_fit import without_constraints
 from dynid.validate.words import joints_listed, listed, sentence, span
 
-_ROBUST_BLOCKS = 10  # blocks of time: even ones are predicted from odd ones and vice versa
+_ROBUST_BLOCKS = 10  # blocks of time: even ones are predicted from odd ones, and odd ones from even ones
 _REWEIGHTING_STEPS = 12  # iterations of reweighting
 OUTLIER_STD = 4.0  # robust standard deviations beyond which a residual is an outlier
 _SLOWER_ERRORS = 2.0  # standard errors by which outliers must be slower than random rows to be due to reversals
