@@ -192,7 +192,7 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
         factors = []
         for j in range(log.dof):
             a, b = (x[width:, j] - x[:-width, j] for x in (log.q[1:], travel))
-            if np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > thresholds.CLOCK_CORRELATION:
+            if _correlated(a, b):
                 factors.append(float(a @ b / (b @ b)))
         if not factors or np.ptp(factors) > thresholds.CLOCK_OFF * abs(median(factors)):
             continue
@@ -226,6 +226,7 @@ def velocities_for_positions(case: Case) -> Iterator[Finding]:
 
 
 def _correlated(a: Array, b: Array) -> bool:
+    """Whether two signals (rows,) vary, and almost in proportion to each other."""
     return bool(np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > thresholds.CLOCK_CORRELATION)
 
 
