@@ -219,7 +219,7 @@ def test_a_number_is_refined_to_the_vertex_of_a_parabola():
     def misfit(one):  # one for the uncorrected data
         return (np.log(one.values[0]) / np.log(1.4) - 1.0) ** 2
 
-    found = refined([(misfit(one), one) for one in map(time_scale, RATES)], misfit, 3)
+    found = refined([(misfit(one), one) for one in map(time_scale, RATES)], misfit)
     assert found.values[0] == pytest.approx(1.4, rel=1e-6)
 
 

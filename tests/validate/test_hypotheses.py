@@ -326,8 +326,8 @@ def test_the_number_of_a_hypothesis_is_found_between_those_tried():
         return (np.log(one.values[0]) - 0.1) ** 2 / 0.01
 
     tried = [(misfit(one), one) for one in (gear_ratio(0, x, 2, torque=False) for x in (0.8, 1.25))]
-    assert np.log(refined(tried, misfit, 2).values[0]) == pytest.approx(0.1, abs=1e-6)
-    assert np.log(polished(gear_ratio(0, 1.12, 2, torque=False), misfit, 2).values[0]) == pytest.approx(0.1, abs=1e-6)
+    assert np.log(refined(tried, misfit).values[0]) == pytest.approx(0.1, abs=1e-6)
+    assert np.log(polished(gear_ratio(0, 1.12, 2, torque=False), misfit).values[0]) == pytest.approx(0.1, abs=1e-6)
     assert hoped(tried) == pytest.approx(0.0, abs=1e-9)
 
 
@@ -342,7 +342,7 @@ def test_a_number_beyond_those_tried_is_found_in_few_evaluations(offset):
         return 0.3 + 0.7 * (1.0 - np.cos(away)) / (1.0 - np.cos(offset)) * np.exp(away)
 
     start = [(misfit(one), one) for one in (position_offset(1, x, 3) for x in (-0.05, 0.05))]
-    assert refined(start, misfit, 3).values[0] == pytest.approx(offset, rel=0.05)
+    assert refined(start, misfit).values[0] == pytest.approx(offset, rel=0.05)
     assert len(calls) <= 6
 
 
@@ -353,7 +353,7 @@ def test_a_delay_many_times_those_tried_is_found(late):
         return (1.01 - np.cos(np.pi * (one.values[0] - late))) / (1.01 - np.cos(np.pi * late))
 
     start = [(misfit(one), one) for one in (delay(x) for x in (-0.01, 0.01))]
-    assert refined(start, misfit, 3).values[0] == pytest.approx(late, rel=0.05)
+    assert refined(start, misfit).values[0] == pytest.approx(late, rel=0.05)
 
 
 def test_torques_too_large_for_any_machine_of_that_size(simulate):

@@ -29,6 +29,7 @@ class Hypothesis:
         parameters: number of fitted values.
         details: further numbers for the text of the finding.
         between_rows: whether the correction uses neighbouring rows, so that it cannot be applied to decimated logs.
+        remake: returns the same hypothesis with another number, or None if it has no number to search for.
     """
 
     cause: str
@@ -39,6 +40,7 @@ class Hypothesis:
     parameters: int = 0
     details: Evidence = field(default_factory=dict)
     between_rows: bool = False
+    remake: Callable[[float], Hypothesis] | None = None
 
 
 @dataclass(frozen=True)

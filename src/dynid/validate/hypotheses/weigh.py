@@ -178,7 +178,7 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
         def left(one: Hypothesis, j: int = j, blocks: int = 1) -> float:
             return float(changed_trial(problem, logs, one, noise, blocks).left_out[j] / null.left_out[j])
 
-        best = refined([(left(one), one) for one in (backlash(j, gap) for gap in GAPS)], left, problem.model.dof)
+        best = refined([(left(one), one) for one in (backlash(j, gap) for gap in GAPS)], left)
         value = left(best, blocks=BLOCKS)
         if value < 1.0 - max(thresholds.GAP_EXPLAINED, clues.followed[j]) \
                 and not is_presliding(problem, logs, noise, best):
@@ -241,10 +241,10 @@ def _motions(screen: HypothesisScreen, fitted: HypothesisScreen, doubted: Sequen
     hopes = [(hoped(tried), tried) for tried in found.values()]
     hopeful = [pair for pair in hopes if pair[0] < thresholds.SCREEN_HOPED]
     best = sorted(hopeful, key=lambda pair: pair[0])[:MOTIONS_REFINED]
-    finer = [refined(tried, screen.share, dof) for _, tried in best]
+    finer = [refined(tried, screen.share) for _, tried in best]
     likely: list[tuple[float, Hypothesis]] = []
     for _, start in sorted(((screen.share(one), one) for one in finer), key=lambda pair: pair[0]):
-        one = polished(start, fitted.share, dof)
+        one = polished(start, fitted.share)
         likely.append((fitted.share(one), one))
         if likely[-1][0] > thresholds.MATERIAL:
             break  # those that explain less on the screening rows are not tested
