@@ -33,7 +33,7 @@ from dynid.validate.residual_statistics import ResidualTests, residual_tests
 from dynid.validate.suspicions import Case, Refit, suspicious
 from dynid.validate.suspicions.cause_findings import NAMES
 from dynid.validate.unresolved_friction import friction_worths
-from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
+from dynid.validate.words import joint_label, joints_listed, listed, sentence
 
 _EXACT_FIT_PERCENT = 1e-6  # percent: a fit with a smaller error is exact
 _SHARP_RELATIVE_ERROR = 0.1  # relative standard error of a precisely determined parameter
@@ -238,7 +238,8 @@ def _errors(case: Case) -> Iterator[Finding]:
         worst = max(known, key=lambda fit: fit.relative_error or 0.0)
         more = f"; the worst is {joint_label(worst.name)} with {worst.relative_error:.1f} %" if len(known) > 1 else ""
         yield Finding("fit-error", "validation", "info", sentence(
-            f"On the fitted data the relative error is {own.relative_error:.2f} %, RMS {number(own.total.rms)}{more}"),
+            f"On the fitted data the relative error is {own.relative_error:.2f} %, RMS {own.total.rms or 0.0:.3g}"
+            f"{more}"),
             "fit", joints=(worst.name,), logs=own.sources, evidence={
                 "relative_error": own.relative_error, "worst": worst.relative_error or 0.0})
     for other in case.validations:

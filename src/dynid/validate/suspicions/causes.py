@@ -15,8 +15,7 @@ import numpy as np
 
 from dynid.findings import Finding
 from dynid.model import robot_model
-from dynid.output_fields import output_fields
-from dynid.plain import plain
+from dynid.plain import PlainFields
 from dynid.validate.candidates import BACKLASH
 from dynid.validate.gains import drive_gains
 from dynid.validate.hypotheses.gravity import estimate_gravity
@@ -48,7 +47,7 @@ KILO_UNIT = "they look like kN m, not N m"
 
 
 @dataclass(frozen=True)
-class Refit:
+class Refit(PlainFields, also=("joint", "gain")):
     """Corrections of a second fit: the causes in the order they were found, the affected joints, their numbers (gains,
     factors, seconds), and the method."""
 
@@ -58,18 +57,14 @@ class Refit:
     method: str = METHOD
 
     @property
-    def joint(self) -> str:
-        """Name of the first joint whose data were corrected."""
-        return self.joints[0] if self.joints else ""
+    def joint(self) -> str | None:
+        """Name of the first joint whose data were corrected; None if no single joint was."""
+        return self.joints[0] if self.joints else None
 
     @property
-    def gain(self) -> float:
-        """The number of the first correction: a gain, a factor or a time in seconds."""
-        return self.values[0] if self.values else 1.0
-
-    @output_fields(own_fields=True, joint=str | None, gain=float | None)
-    def to_dict(self) -> dict[str, Any]:
-        return plain({**vars(self), "joint": self.joint or None, "gain": self.values[0] if self.values else None})
+    def gain(self) -> float | None:
+        """The number of the first correction: a gain, a factor or a time in seconds; None if it has none."""
+        return self.values[0] if self.values else None
 
 
 @dataclass(frozen=True, eq=False)
