@@ -101,7 +101,8 @@ def facts(run: Run) -> dict[str, Any]:
         "validation": run.validations, "simulation": run.simulations, "cross_validation": run.cross,
         "cutoff": {"chosen": run.choice, "dependence": run.dependence}, "physics": run.physics,
         "gravity": run.mounting, "friction": run.friction,
-        "essential": essential and {**essential.to_dict(), "validation_before": run.essential_on_others},
+        "essential": None if essential is None else {
+            **essential.to_dict(), "validation_before": run.essential_on_others},
         "iterations": [one.to_dict(run.estimate.names) for one in run.estimate.iterations], "tracking": run.tracking,
         "loops": [] if loops is None else loops.to_dict(control_law(run.settings)), "breakaway": run.breakaway,
         "deflection": run.deflections, "payloads": run.payloads, "verdict": run.verdict, "logs": run.logs,

@@ -40,7 +40,7 @@ from dynid.validate.hypotheses.trial import (
 )
 
 EXCERPT_ROWS = 16000  # rows at full rate of the excerpt of all logs on which hypotheses are compared
-EXCERPT_DECIMATED_ROWS = 1000  # smallest number of its rows after decimation: some dozen for each parameter of an arm
+EXCERPT_DECIMATED_ROWS = 1000  # rows of the excerpt after decimation, at least: some dozen for each parameter of an arm
 FITTED_ROWS = 300  # rows of all logs to which the reported number of a hypothesis, such as a delay, is fitted
 MOTIONS_REFINED = 4  # number of the most promising hypotheses about the motion, whose numbers are refined
 SCALE_CAUSES = ("drive-gain", "torque-sign")
