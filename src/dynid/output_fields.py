@@ -121,9 +121,12 @@ def _fields(kind: Any) -> tuple[dict[str, Any], set[str]]:
 
 
 def _own_fields(kind: Any) -> dict[str, Any]:
-    """Return the types of dataclass fields as `plain` writes them: a number that is not finite becomes null."""
-    hints = get_type_hints(kind)
-    return {one.name: _nullable(hints[one.name]) for one in fields(kind)}
+    """Return the types of dataclass fields as `plain` writes them: a number that is not finite becomes null. The fields
+    of `PlainFields` include the properties that it writes."""
+    hints, without = get_type_hints(kind), getattr(kind, "not_written", ())
+    own = {one.name: hints[one.name] for one in fields(kind) if one.name not in without}
+    more = {name: get_type_hints(getattr(kind, name).fget)["return"] for name in getattr(kind, "also_written", ())}
+    return {name: _nullable(one) for name, one in (own | more).items()}
 
 
 def _nullable(kind: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,9 +36,21 @@ def plain(value: Any) -> Any:
 
 
 class PlainFields:
-    """Base of dataclasses that are written to JSON field by field."""
+    """Base of dataclasses that are written to JSON field by field.
+
+    `class Fit(PlainFields, also=("share",), without=("rows",))` writes the property `share` too, and not the field
+    `rows`.
+    """
+
+    also_written: ClassVar[tuple[str, ...]] = ()
+    not_written: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, also: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> None:
+        super().__init_subclass__()
+        cls.also_written, cls.not_written = also, without
 
     @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain data for JSON."""
-        return {name: plain(value) for name, value in vars(self).items()}
+        names = [*(name for name in vars(self) if name not in self.not_written), *self.also_written]
+        return {name: plain(getattr(self, name)) for name in names}

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.consistency import Violation
 from dynid.model import Model
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
 from dynid.robot import Robot
-from dynid.runs.consistency_check import Check, Reason
+from dynid.runs.consistency_check import Check
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def test_a_call_that_cannot_work_is_a_sentence(dynid, logs, monkeypatch, argumen
 
 
 def test_numbers_that_are_not_finite_are_null_in_json():
-    found = Check("x", "x", False, (Reason("link", "mass", "too much", np.inf),)).to_dict()
+    found = Check("x", "x", False, (Violation("link", "mass", "too much", np.inf),)).to_dict()
     assert json.loads(json.dumps(found, allow_nan=False))["problems"][0]["violation"] is None
 
 

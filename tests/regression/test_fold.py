@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from dynid.recording import Decimation, Samples
 from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import BaseParameters, Factor, Regression, TorqueEquations, base_parameters, fold
 from dynid.regression.derived import Mixed, Weighted
+from dynid.regression.equations import Layout
 
 
 class Given:
@@ -268,6 +270,19 @@ def test_reweighted_rows_are_multiplied_by_what_their_residual_says() -> None:
     weights = np.exp(-np.abs(samples.tau - dense @ beta))
     for j, factor in enumerate(regression.factors):
         assert_factor(factor, weights[:, j, None] * np.column_stack([dense[:, j, factor.columns], samples.tau[:, j]]))
+
+
+def test_equations_with_the_columns_of_another_gravity_are_their_own_equations(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, theta = arm()
+    other = replace(model, robot=model.robot.with_gravity((4.0, 5.0, -6.0)))
+    samples = (motion(model, theta, seconds=1.0),)
+    base = base_parameters(other)
+    layout, own = Layout.from_model(model, base), TorqueEquations(other, samples, base)
+    [piece] = own.pieces()
+    expected = own.rows(piece).entries
+    monkeypatch.setattr(Layout, "from_model", None)  # the columns are not searched again
+    found = TorqueEquations.from_layout(layout, other, samples)
+    assert found.layout.model is other and np.array_equal(found.rows(piece).entries, expected)
 
 
 def test_selecting_parameters_is_folding_fewer_columns() -> None:

@@ -16,7 +16,7 @@ from dynid.validate import conclusion, reconstruct, verdict
 from dynid.validate.candidates import CandidateFit
 from dynid.validate.hypotheses.motions import RATES, refined, time_scale
 from dynid.validate.hypotheses.other_log import excess_between, largest_excess, load_taken_up, what_changed
-from dynid.validate.hypotheses.trial import fold_logs, posterior_weights, try_out
+from dynid.validate.hypotheses.trial import Trial, fold_logs, posterior_weights, try_out
 from dynid.validate.residual_statistics import JointTests
 from dynid.validate.suspicions.residuals import common_value, torques_late
 
@@ -105,8 +105,7 @@ def test_a_contradiction_is_a_warning_where_it_causes_most_of_the_misfit(simulat
     that predict other blocks no better."""
     log = simulate("kuka-lwr4", noise=0.005)
     problem = Problem.from_model(log.model, log.samples, blocks=8)
-    monkeypatch.setattr(conclusion, "own_score", lambda trial, noise: own * float(
-        np.sum(trial.inside / noise ** 2) / trial.rows.sum()))
+    monkeypatch.setattr(Trial, "own_score", property(lambda trial: own * trial.fit_score))
     monkeypatch.setattr(conclusion, "contradiction", lambda trial: (ratio, 1e-9))
     found = [one.kind for one in verdict(identify(problem, method="wls"), problem).findings
              if one.code == "unexplained-misfit"]
@@ -165,10 +164,10 @@ def test_a_load_taken_up_in_mid_log_is_dated(simulate):
     at = 2300  # of 4000 rows at 200 Hz: 11.5 s
     tau = np.vstack([log.samples.tau[:at], loaded.samples.tau[at:]])
     problem = Problem.from_model(log.model, replace(log.samples, tau=tau), blocks=8)
-    found = load_taken_up(problem, try_out(problem.regression).noise())
+    found = load_taken_up(problem, try_out(problem.regression).noise)
     assert found is not None and found.start <= 11.5 <= found.stop and found.explained > 0.95
     healthy = log.problem(blocks=8)
-    assert load_taken_up(healthy, try_out(healthy.regression).noise()) is None
+    assert load_taken_up(healthy, try_out(healthy.regression).noise) is None
     assert "load-changed" in codes(log.model, problem.data[0])
 
 
@@ -177,7 +176,7 @@ def test_the_excess_between_parts_is_that_of_their_own_fits(simulate):
     log = simulate("arm3r")
     problem = log.problem(blocks=4)
     fold, s, base = problem.regression, problem.data[0], problem.base
-    noise = try_out(fold).noise()
+    noise = try_out(fold).noise
     y = problem.model.regressor(s.q, s.dq, s.ddq)[:, :, base.independent] / noise[None, :, None]
     tau = s.tau / noise
 
@@ -219,7 +218,7 @@ def test_a_number_is_refined_to_the_vertex_of_a_parabola():
     def misfit(one):  # one for the uncorrected data
         return (np.log(one.values[0]) / np.log(1.4) - 1.0) ** 2
 
-    found = refined([(misfit(one), one) for one in map(time_scale, RATES)], misfit, 3)
+    found = refined([(misfit(one), one) for one in map(time_scale, RATES)], misfit)
     assert found.values[0] == pytest.approx(1.4, rel=1e-6)
 
 
@@ -232,7 +231,7 @@ def test_stretched_time_stretches_the_filter_too(simulate):
 def test_a_fold_of_the_same_rows_has_the_excess_of_none(simulate):
     log = simulate("arm3r")
     fold = fold_logs(log.model, (log.samples,), log.problem().base, 1)
-    assert excess_between([fold, fold], try_out(fold).noise()) == pytest.approx(0.0, abs=1e-9)
+    assert excess_between([fold, fold], try_out(fold).noise) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_cutoff_that_lets_noise_through_is_refused(simulate):

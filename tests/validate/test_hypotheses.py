@@ -35,7 +35,7 @@ from dynid.validate.hypotheses.motions import (
 from dynid.validate.hypotheses.nominal import chance_of_last, compare_with_nominal, load_on_log, robot_reach
 from dynid.validate.hypotheses.screen import ROWS, HypothesisScreen
 from dynid.validate.hypotheses.signs import assignment, inverted_joints
-from dynid.validate.hypotheses.trial import mean_score, score, try_out
+from dynid.validate.hypotheses.trial import try_out
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt, is_presliding
 from reproductions import _faults as faults
 from reproductions import _faulty_machines as faulty_machines
@@ -73,7 +73,7 @@ def test_scales_of_three_joints_at_once(simulate):
     log = simulate("kuka-lwr4", noise=0.005)
     gains = np.array([1.0, 1.3, 1.0, 0.7, 1.5, 1.0, 1.0])
     regression = log.with_torque(log.samples.tau * gains).problem().regression
-    found = wrong_scales(regression, try_out(regression).noise(), 1.0)
+    found = wrong_scales(regression, try_out(regression).noise, 1.0)
     assert found is not None and found.joints == (1, 3, 4) and found.rivals == ()
     assert np.abs(np.array(found.gains) - gains[[1, 3, 4]]).max() < 4.0 * max(found.std) and max(found.std) < 0.03
     assert found.removed > 0.95
@@ -91,7 +91,7 @@ def test_two_joints_do_not_show_whose_scale_is_wrong(simulate, gain, coupling):
     log = simulate(model, theta=inertias.ravel(), noise=0.005)
     other = coupling * np.column_stack([np.cos(log.samples.q[:, 1]), np.sin(log.samples.q[:, 0])])
     regression = log.with_torque(log.samples.tau * [gain, 1.0] + other).problem().regression
-    noise = try_out(regression).noise()
+    noise = try_out(regression).noise
     alone, confirmed = wrong_scales(regression, noise, 1.0), wrong_scales(regression, noise, 1.0, (gain, 1.0))
     assert (alone is None) == (coupling > 0.0)
     assert alone is None or {*alone.joints, *alone.rivals} == {0, 1}
@@ -111,7 +111,7 @@ def test_presliding_friction_is_not_a_gap(simulate, is_gap):
     tau = log.model.regressor(*link) @ log.theta
     tau += 0.005 * np.sqrt(np.mean(tau ** 2, axis=0)) * rng.normal(size=tau.shape)
     problem = log.with_torque(tau).problem()
-    noise = try_out(problem.regression).noise()
+    noise = try_out(problem.regression).noise
     assert is_presliding(problem, problem.data, noise, backlash(1, 0.02)) is not is_gap
 
 
@@ -293,7 +293,7 @@ def test_an_encoder_that_hangs_and_one_that_rests(start):
 def test_a_screen_leaves_what_least_squares_leaves(simulate):
     log = simulate("arm3r", noise=0.01)
     problem = log.problem()
-    noise = try_out(problem.regression).noise()
+    noise = try_out(problem.regression).noise
     screen = HypothesisScreen.from_problem(problem, problem.data, noise)
     [few] = screen.logs
     y = (problem.model.regressor(few.q, few.dq, few.ddq)[:, :, problem.base.independent] / noise[None, :, None]
@@ -310,7 +310,7 @@ def test_a_screen_leaves_what_least_squares_leaves(simulate):
 def test_hypotheses_about_torques_alone_share_the_columns_of_their_motion(simulate):
     """Each misfit is what a screen that has seen nothing else gives, and the regressor is evaluated once a motion."""
     problem = simulate("arm3r", noise=0.01).problem()
-    noise = try_out(problem.regression).noise()
+    noise = try_out(problem.regression).noise
     tried = [one for j in range(3) for one in (delay(0.01), gear_ratio(j, 1.25, 3, torque=True),
                                                gear_ratio(j, 1.25, 3, torque=False), delay(-0.01))]
     screen = HypothesisScreen.from_problem(problem, problem.data, noise)
@@ -326,8 +326,8 @@ def test_the_number_of_a_hypothesis_is_found_between_those_tried():
         return (np.log(one.values[0]) - 0.1) ** 2 / 0.01
 
     tried = [(misfit(one), one) for one in (gear_ratio(0, x, 2, torque=False) for x in (0.8, 1.25))]
-    assert np.log(refined(tried, misfit, 2).values[0]) == pytest.approx(0.1, abs=1e-6)
-    assert np.log(polished(gear_ratio(0, 1.12, 2, torque=False), misfit, 2).values[0]) == pytest.approx(0.1, abs=1e-6)
+    assert np.log(refined(tried, misfit).values[0]) == pytest.approx(0.1, abs=1e-6)
+    assert np.log(polished(gear_ratio(0, 1.12, 2, torque=False), misfit).values[0]) == pytest.approx(0.1, abs=1e-6)
     assert hoped(tried) == pytest.approx(0.0, abs=1e-9)
 
 
@@ -342,7 +342,7 @@ def test_a_number_beyond_those_tried_is_found_in_few_evaluations(offset):
         return 0.3 + 0.7 * (1.0 - np.cos(away)) / (1.0 - np.cos(offset)) * np.exp(away)
 
     start = [(misfit(one), one) for one in (position_offset(1, x, 3) for x in (-0.05, 0.05))]
-    assert refined(start, misfit, 3).values[0] == pytest.approx(offset, rel=0.05)
+    assert refined(start, misfit).values[0] == pytest.approx(offset, rel=0.05)
     assert len(calls) <= 6
 
 
@@ -353,7 +353,7 @@ def test_a_delay_many_times_those_tried_is_found(late):
         return (1.01 - np.cos(np.pi * (one.values[0] - late))) / (1.01 - np.cos(np.pi * late))
 
     start = [(misfit(one), one) for one in (delay(x) for x in (-0.01, 0.01))]
-    assert refined(start, misfit, 3).values[0] == pytest.approx(late, rel=0.05)
+    assert refined(start, misfit).values[0] == pytest.approx(late, rel=0.05)
 
 
 def test_torques_too_large_for_any_machine_of_that_size(simulate):
@@ -397,7 +397,7 @@ def test_what_changed_on_another_log(simulate):
 def test_left_out_score_is_that_of_fits_without_each_block(simulate):
     problem = Problem.from_model(simulate("arm3r").model, simulate("arm3r").samples, blocks=4)
     trial = try_out(problem.regression)
-    noise = trial.noise()
+    noise = trial.noise
     s, base = problem.data[0], problem.base
     y = problem.model.regressor(s.q, s.dq, s.ddq)[:, :, base.independent] / noise[None, :, None]
     tau, blocks = s.tau / noise, []
@@ -405,8 +405,8 @@ def test_left_out_score_is_that_of_fits_without_each_block(simulate):
         kept = np.setdiff1d(np.arange(len(s)), rows)
         beta = np.linalg.lstsq(y[kept].reshape(-1, len(base)), tau[kept].ravel(), rcond=None)[0]
         blocks.append(np.sum((tau[rows] - y[rows] @ beta) ** 2, axis=0))
-    assert mean_score(trial, noise) == pytest.approx(np.sum(blocks) / tau.size, rel=1e-6)
-    assert score(trial, noise) == pytest.approx(4.0 * np.median(blocks, axis=0).sum() / tau.size, rel=1e-6)
+    assert trial.mean_score == pytest.approx(np.sum(blocks) / tau.size, rel=1e-6)
+    assert trial.score == pytest.approx(4.0 * np.median(blocks, axis=0).sum() / tau.size, rel=1e-6)
 
 
 def test_a_delay_within_two_sample_periods_has_to_explain_more(simulate):

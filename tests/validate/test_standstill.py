@@ -53,7 +53,7 @@ def test_the_nominal_model_chooses_between_sets_of_wrong_scales():
     model, samples = arm()
     factor = np.array([1.0, 1.0, 2.0, 1.0, 1.0, 1.0])
     regression = Problem.from_model(model, replace(samples, tau=samples.tau * factor)).regression
-    found = wrong_scales(regression, try_out(regression).noise(), 1.0, [None, 1.0, 2.0, None, None, None])
+    found = wrong_scales(regression, try_out(regression).noise, 1.0, [None, 1.0, 2.0, None, None, None])
     assert found is not None
     assert found.joints == (2,)
     assert abs(found.gains[0] - 2.0) < 0.1

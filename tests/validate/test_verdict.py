@@ -93,6 +93,17 @@ def test_the_gain_is_measured_without_a_nominal_model(simulate):
     assert all(abs(gain.gain - 1.0) < 5 * gain.std and abs(gain.nominal - 1.0) < 0.02 for gain in healthy[1:4])
 
 
+@pytest.mark.parametrize("blocks", [2, 9])
+def test_the_gain_of_a_joint_with_dependent_columns_does_not_depend_on_rounding_errors(simulate, blocks):
+    log = scaled(simulate("puma560"), 1, 1.3)
+    one, several = (log.problem(blocks=count) for count in (1, blocks))
+    factor = one.regression.factors[0]
+    assert factor.least_misfit > 1.001 * factor.r[-1, -1] ** 2  # of joint 1, whose own columns are dependent
+    for a, b in zip(*(drive_gains(problem, identify(problem, method="wls")) for problem in (one, several)),
+                    strict=True):
+        assert a.improvement == pytest.approx(b.improvement, rel=1e-6, abs=1e-9)
+
+
 def _without_nominal(model: Model) -> Model:
     return replace(model, robot=replace(model.robot, bodies=tuple(replace(b, inertia=None) for b in model.robot.bodies),
                                         values={}))

@@ -18,8 +18,8 @@ from dynid.regression.base import parsed
 from dynid.robot import inertia as ten
 
 InertiaForm = Literal["pseudo", "spatial"]
-ViolationKind = Literal["mass", "not-positive-definite", "triangle", "centre-of-mass", "positive", "mass-limit",
-                        "interval"]
+ViolationKind = Literal["missing", "mass", "not-positive-definite", "triangle", "centre-of-mass", "positive",
+                        "mass-limit", "interval"]
 
 # Unit of parameters in the solver: a body of one kilogram and one decimetre.
 LENGTH = 0.1
@@ -37,7 +37,7 @@ class Violation:
     """A violated condition of physical consistency. link: body or parameter. amount: excess, in the message's unit."""
 
     link: str
-    kind: ViolationKind
+    kind: ViolationKind | Kind
     message: str
     amount: float
 

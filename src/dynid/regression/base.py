@@ -73,6 +73,12 @@ class BaseParameters:
         """Ridge penalty (base,) of each base parameter, relative to the squared norm of its regressor column."""
         return self.parameters.ridge[self.independent]
 
+    @cached_property
+    def never_negative(self) -> Bools:
+        """Mask (base,) of the base parameters whose negative value is unphysical: sums of such parameters."""
+        allowed = np.array([item.never_negative for item in self.parameters.items])
+        return np.asarray(np.all((self.matrix > 0) & allowed | (self.matrix == 0), axis=1), dtype=np.bool_)
+
     @property
     def bounds(self) -> Array:
         """Lower and upper bounds (2, base); infinite for a combination of several standard parameters."""

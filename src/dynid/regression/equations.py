@@ -174,6 +174,14 @@ class TorqueEquations:
             base = base_parameters(model, unmeasured=unmeasured_joints(logs))
         return cls(model, logs, base)
 
+    @classmethod
+    def from_layout(cls, layout: Layout, model: LinearModel, logs: tuple[Samples, ...]) -> Self:
+        """Return the torque equations of logs with the columns of other equations, which are not searched again. model:
+        a model with the same parameters, which may have another gravity."""
+        equations = cls(model, logs, layout.base)
+        vars(equations)["layout"] = replace(layout, model=model)
+        return equations
+
     @cached_property
     def layout(self) -> Layout:
         return Layout.from_model(self.model, self.base)

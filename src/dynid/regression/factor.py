@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.errors import NotPossibleError
-from dynid.lapack import dgeqrf
+from dynid.lapack import dgeqrf, is_full_rank
 
 Item = TypeVar("Item")
+_DEPENDENT_SHARE = 1e-9  # singular values of a joint's own columns below this share of the largest are zero
 
 
 def triangular(*parts: Array) -> Array:
@@ -95,6 +96,22 @@ class Factor:
     def misfit(self, beta: Array) -> float:
         """Return the sum of squared residuals for base values beta (base,)."""
         return float(np.sum((self.r[:, -1] - self.r[:, :-1] @ beta[self.columns]) ** 2))
+
+    @property
+    def least_misfit(self) -> float:
+        """Sum of squared residuals of the joint fitted alone.
+
+        If columns are dependent, this is more than the square of the last entry of r, because rounding errors of the
+        columns fit a part of the torque.
+        """
+        r, size = self.r, np.linalg.norm(self.r[:, :-1], axis=0)
+        if np.all(size > 0) and is_full_rank(r[:-1, :-1] / size, _DEPENDENT_SHARE):
+            return float(r[-1, -1] ** 2)
+        columns = r[:, :-1][:, size > 0] / size[size > 0]
+        if not columns.shape[1]:
+            return float(np.sum(r[:, -1] ** 2))
+        rest = r[:, -1] - columns @ np.linalg.lstsq(columns, r[:, -1], rcond=_DEPENDENT_SHARE)[0]
+        return float(rest @ rest)
 
 
 def sum_factors(blocks: Sequence[tuple[Factor, ...]]) -> tuple[Factor, ...]:

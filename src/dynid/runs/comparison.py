@@ -90,7 +90,7 @@ def compare(settings: RunSettings, names: Sequence[str], progress: ProgressCallb
     run = judge(loaded, estimates[0], settings.model_copy(update={"method": first, "options": options[first]}), robot,
                 progress.part(0.75, 0.95))
     validations = tuple(tuple(reconstruct(estimate, one.samples) for one in run.validations) for estimate in estimates)
-    # Without a controller, because methods differ most in the motion without feedback.
+    # Logs are simulated without a controller, because methods differ most without feedback.
     alone = settings.model_copy(update={"controller": None})
     logs = [(one.samples, None) for one in run.validations] or own_logs(loaded.problem)
     simulations = tuple(simulated(estimate, alone, logs, progress.part(0.95, 1.0)) for estimate in estimates)

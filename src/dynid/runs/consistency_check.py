@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dynid.consistency import Consistency, Feasibility, limits_from_shapes, limits_from_tables, test
+from dynid.consistency import Consistency, Feasibility, Violation, limits_from_shapes, limits_from_tables, test
 from dynid.datasets import LogFacts
 from dynid.dynamics.following import closed_chain
 from dynid.estimate import Estimate
@@ -134,22 +134,6 @@ def inertia_sentences(facts: Mapping[str, Any]) -> list[str]:
     return sentences or ["Inertias: every body is physically consistent."]
 
 
-@dataclass(frozen=True)
-class Reason:
-    """A violated condition of physical consistency.
-
-    Attributes:
-        link: the link, joint parameter or group.
-        kind, message: kind of the condition, and a sentence.
-        violation: size of the violation, SI units.
-    """
-
-    link: str
-    kind: str
-    message: str
-    violation: float
-
-
 @dataclass(frozen=True, eq=False)
 class Check:
     """Result of a check of physical consistency.
@@ -165,7 +149,7 @@ class Check:
     source: str
     name: str
     consistent: bool
-    reasons: tuple[Reason, ...]
+    reasons: tuple[Violation, ...]
     remarks: tuple[str, ...] = ()
     full: bool = True
     feasibility: Feasibility | None = None
@@ -179,7 +163,7 @@ class Check:
         return {
             "source": self.source, "robot": self.name, "consistent": self.consistent,
             "problems": [{"link": one.link, "kind": one.kind, "message": one.message,
-                          "violation": finite(one.violation)} for one in self.reasons],
+                          "violation": finite(one.amount)} for one in self.reasons],
             "remarks": list(self.remarks),
             "base_possible": None if found is None else found.possible,
             "base_distance": None if found is None else finite(found.distance),
@@ -206,8 +190,8 @@ def check_robot(robot: Robot, source: str = "", *, shapes: bool = True) -> Check
     """Check the inertias and the friction in a robot file."""
     reasons, remarks = _bodies(robot, shapes)
     model = Model(robot, make_terms(robot, friction=("viscous", "coulomb"), rotor=True))
-    reasons += [Reason(one.name, "positive", f"{one.name} of '{one.part}' is negative: {one.nominal:.4g} {one.unit}",
-                       -one.nominal)
+    reasons += [Violation(one.name, "positive",
+                          f"{one.name} of '{one.part}' is negative: {one.nominal:.4g} {one.unit}", -one.nominal)
                 for one in model.parameters if one.positive and one.nominal is not None and one.nominal < 0]
     return Check(source, robot.name, not reasons, tuple(reasons), tuple(remarks))
 
@@ -232,7 +216,7 @@ def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *,
     robot = model.robot.with_inertias(body_inertias(model, estimate.theta))
     reasons, remarks = _bodies(robot, shapes=False)
     remarks = [] if shapes else remarks
-    reasons += [Reason(v.link, v.kind, v.message, v.amount) for v in consistency.violations(estimate.theta, ROUNDING)
+    reasons += [v for v in consistency.violations(estimate.theta, ROUNDING)
                 if v.link not in robot.body_names or v.kind in ("centre-of-mass", "mass-limit")]
     again = None
     if reasons:
@@ -242,25 +226,25 @@ def check_result(estimate: Estimate, settings: RunSettings, source: str = "", *,
     return Check(source, model.robot.name, not reasons, tuple(reasons), tuple(remarks), True, again)
 
 
-def _bodies(robot: Robot, shapes: bool) -> tuple[list[Reason], list[str]]:
+def _bodies(robot: Robot, shapes: bool) -> tuple[list[Violation], list[str]]:
     """Return violated conditions of physical consistency of a robot's bodies, and remarks."""
     found = inertia_problems(robot)
     wrong = [p for p in found if shapes or p.kind != "centre-of-mass"]
-    return [Reason(p.link, p.kind, p.message, p.violation) for p in wrong], [p.message for p in found if p not in wrong]
+    return ([Violation(p.link, p.kind, p.message, p.violation) for p in wrong],
+            [p.message for p in found if p not in wrong])
 
 
 def _why_not(consistency: Consistency, found: Feasibility, base: BaseParameters,
-             values: np.ndarray) -> Iterator[Reason]:
+             values: np.ndarray) -> Iterator[Violation]:
     """Yield reasons why no consistent robot has some base parameters: violations of the nearest links with the same
     torques. The certificate proves that no other choice is consistent."""
     if found.possible:
         return
     back, *_ = np.linalg.lstsq(base.matrix, values - base.matrix @ found.theta, rcond=None)
     wrong = consistency.violations(found.theta + back)
-    for v in wrong:
-        yield Reason(v.link, v.kind, v.message, v.amount)
+    yield from wrong
     if not wrong and found.certificate is not None:
         blocks = {block.name: block for block in consistency.blocks}
         for name in found.certificate.reasons:
-            yield Reason(blocks[name].body or name, blocks[name].kind, f"no robot with these torques has {name}",
-                         found.distance)
+            yield Violation(blocks[name].body or name, blocks[name].kind, f"no robot with these torques has {name}",
+                            found.distance)

@@ -11,9 +11,9 @@ import numpy as np
 from dynid.errors import DynidError, NotPossibleError
 from dynid.findings import Finding
 from dynid.model import required_robot_model
-from dynid.output_fields import output_fields
 from dynid.payloads.frames import mounting_frame
 from dynid.payloads.known_load import KnownLoad, gains_from_known_load
+from dynid.plain import PlainFields
 from dynid.progress import ProgressCallback, silent
 from dynid.quantities import MASS, check_quantity
 from dynid.recording import Recording, Samples
@@ -130,17 +130,11 @@ def _currents(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class FoundGains:
+class FoundGains(PlainFields):
     """Drive gains by every available method, the most accurate first, and findings on contradictions."""
 
     gains: tuple[DriveGains, ...]
     findings: tuple[Finding, ...] = ()
-
-    @output_fields(gains=list[DriveGains], findings=list[Finding])
-    def to_dict(self) -> dict[str, Any]:
-        """Return the drive gains as plain data for JSON."""
-        return {"gains": [one.to_dict() for one in self.gains],
-                "findings": [finding.to_dict() for finding in self.findings]}
 
 
 def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None = None,

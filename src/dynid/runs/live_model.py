@@ -122,7 +122,8 @@ class LiveModel:
         self._excerpt = Excerpt(complete(model).joint_names) if is_unnamed and known is None and found is None else None
         self._chosen: StreamChoice | None = None
         self._due, self._done = FIRST_CHOICE, 0.0
-        self._named, self._changed_at = len(self.online.restarts), float("nan")  # restarts with an event; s
+        # Number of restarts that have an event, and time stamp (s) of a restart that has none yet.
+        self._named, self._changed_at = len(self.online.restarts), float("nan")
 
     @property
     def last_stamp(self) -> float:

@@ -96,31 +96,19 @@ def _estimate_facts(run: Run) -> dict[str, Any]:
                notes=list[str], elapsed_s=float)
 def facts(run: Run) -> dict[str, Any]:
     """Return the content of `dynid identify --json`; non-finite numbers are None."""
-    estimate = run.estimate
-    return {
-        **_estimate_facts(run),
-        "validation": [one.to_dict() for one in run.validations],
-        "simulation": [one.to_dict() for one in run.simulations],
-        "cross_validation": None if run.cross is None else run.cross.to_dict(),
-        "cutoff": {"chosen": None if run.choice is None else run.choice.to_dict(),
-                   "dependence": None if run.dependence is None else run.dependence.to_dict()},
-        "physics": None if run.physics is None else run.physics.to_dict(),
-        "gravity": None if run.mounting is None else run.mounting.to_dict(),
-        "friction": None if run.friction is None else run.friction.to_dict(),
-        "essential": None if run.essential is None else {
-            **run.essential.to_dict(), "validation_before": [finite(x) for x in run.essential_on_others]},
-        "iterations": [one.to_dict(estimate.names) for one in estimate.iterations],
-        "tracking": [one.to_dict() for one in run.tracking],
-        "loops": [] if run.controller_fit is None else run.controller_fit.to_dict(control_law(run.settings)),
-        "breakaway": [one.to_dict() for one in run.breakaway],
-        "deflection": [one.to_dict() for one in run.deflections],
-        "payloads": [one.to_dict() for one in run.payloads],
-        "verdict": run.verdict.to_dict(),
-        "logs": [log.to_dict() for log in run.logs],
+    essential, loops = run.essential, run.controller_fit
+    return {**_estimate_facts(run), **plain({
+        "validation": run.validations, "simulation": run.simulations, "cross_validation": run.cross,
+        "cutoff": {"chosen": run.choice, "dependence": run.dependence}, "physics": run.physics,
+        "gravity": run.mounting, "friction": run.friction,
+        "essential": None if essential is None else {
+            **essential.to_dict(), "validation_before": run.essential_on_others},
+        "iterations": [one.to_dict(run.estimate.names) for one in run.estimate.iterations], "tracking": run.tracking,
+        "loops": [] if loops is None else loops.to_dict(control_law(run.settings)), "breakaway": run.breakaway,
+        "deflection": run.deflections, "payloads": run.payloads, "verdict": run.verdict, "logs": run.logs,
         "left_out": [{"log": one.source, "reason": one.reason, "code": one.code} for one in run.left_out],
-        "steps": [step for samples in run.samples for step in samples.steps], "notes": list(run.notes),
-        "elapsed_s": run.seconds,
-    }
+        "steps": [step for samples in run.samples for step in samples.steps], "notes": run.notes,
+        "elapsed_s": run.seconds})}
 
 
 def parameter_facts(estimate: Estimate) -> dict[str, dict[str, Any]]:

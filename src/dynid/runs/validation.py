@@ -11,6 +11,7 @@ from dynid.datasets import LogFacts
 from dynid.estimate import Estimate
 from dynid.findings import Finding
 from dynid.output_fields import output_fields
+from dynid.plain import plain
 from dynid.progress import ProgressCallback, silent
 from dynid.recording import Recording
 from dynid.recording.preparation import Preparation
@@ -52,11 +53,9 @@ class ValidatedResult:
                    simulation=list[SimulationCheck], logs=list[LogFacts], findings=list[Finding])
     def to_dict(self) -> dict[str, Any]:
         """Return the validation as plain data for JSON."""
-        return {"result": self.source, "method": self.estimate.method, "robot": self.robot.name,
-                "validation": [fit.to_dict() for fit in self.fits],
-                "simulation": [one.to_dict() for one in self.simulations],
-                "logs": [one.to_dict() for one in self.logs],
-                "findings": [finding.to_dict() for finding in self.findings]}
+        return plain({"result": self.source, "method": self.estimate.method, "robot": self.robot.name,
+                      "validation": self.fits, "simulation": self.simulations, "logs": self.logs,
+                      "findings": self.findings})
 
 
 def validate_result(folder: str | Path, logs: Sequence[str], given: Mapping[str, Any] | None = None,

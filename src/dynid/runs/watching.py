@@ -7,10 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
@@ -20,7 +19,7 @@ from dynid.online.sources import Block, Losses, datagrams, growing, read_lines, 
 from dynid.online.store import Record, read_history
 from dynid.output_fields import map_of, output_fields
 from dynid.payloads import LivePayload, PayloadEstimate
-from dynid.plain import finite
+from dynid.plain import finite, plain
 from dynid.recording.mapping import per_joint
 from dynid.report import write_page
 from dynid.report.pages.stream import STREAM, Shown, StreamData
@@ -124,21 +123,8 @@ def _live(settings: RunSettings, robot: Robot, options: WatchOptions, record: Re
     return LiveModel(settings, robot, stream, record.resume, None if about is None else about.get(CHOSEN))
 
 
-class Fed(Protocol):
-    """A consumer of raw samples: `LiveModel`, `LivePayload`."""
-
-    @property
-    def last_stamp(self) -> float: ...
-
-    def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int: ...
-
-    def finish(self) -> int: ...
-
-    def remark(self, code: str, text: str) -> None: ...
-
-
-def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Robot, look: Callable[[], None],
-           losses: Losses | None = None) -> None:
+def follow(stream: LiveModel | LivePayload, settings: RunSettings, options: WatchOptions, robot: Robot,
+           look: Callable[[], None], losses: Losses | None = None) -> None:
     """Feed a stream from its source until it ends, with periodic output. losses: counter of lost UDP samples."""
     losses = Losses() if losses is None else losses
     if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
@@ -157,7 +143,8 @@ def follow(stream: Fed, settings: RunSettings, options: WatchOptions, robot: Rob
     stream.remark("source-ended", "the source has ended")
 
 
-def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: Fed, losses: Losses) -> Iterator[Block]:
+def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: LiveModel | LivePayload,
+            losses: Losses) -> Iterator[Block]:
     """Yield blocks of samples from the named source of a stream."""
     source, dof = options.source, robot.dof
 
@@ -195,11 +182,8 @@ def look_at(online: Online) -> Look:
 def look_facts(look: Look) -> dict[str, Any]:
     """Return the state of a stream as plain data for JSON."""
     online, estimate = look.online, look.estimate
-    rate, cutoff = online.filter
     facts: dict[str, Any] = {
-        "method": online.method, "samples": online.samples, "left_out": online.left_out,
-        "t": finite(look.t), "delay_s": finite(online.delay), "rate": rate, "cutoff": cutoff,
-        "restarts": list(online.restarts), "events": [one.to_dict() for one in online.events],
+        "method": online.method, **_stream_facts(online, look.t),
         "verdict": {one.name: one.status for one in online.verdict()}, "parameters": {}, "relative_error": None}
     if look.losses is not None and look.losses.buffer:
         facts["udp"] = look.losses.to_dict()
@@ -207,6 +191,13 @@ def look_facts(look: Look) -> dict[str, Any]:
         facts["relative_error"] = finite(estimate.diagnostics.relative_error)
         facts["parameters"] = parameter_facts(estimate)
     return facts
+
+
+def _stream_facts(stream: Online | LivePayload, t: float) -> dict[str, Any]:
+    """Return the facts that the states of both kinds of online estimates share; t: last time stamp, s."""
+    rate, cutoff = stream.filter
+    return plain({"samples": stream.samples, "left_out": stream.left_out, "t": t, "delay_s": stream.delay, "rate": rate,
+                  "cutoff": cutoff, "restarts": stream.restarts, "events": stream.events})
 
 
 def write_stream_page(folder: Path, online: Online, robot: str) -> Path | None:
@@ -237,11 +228,7 @@ class PayloadLook:
                    cutoff=float | None, restarts=list[Any], events=list[StreamEvent], payload=PayloadEstimate | None)
     def to_dict(self) -> dict[str, Any]:
         """Return the state of the payload estimate as plain data for JSON."""
-        rate, cutoff = self.live.filter
-        return {"frame": self.live.frame, "t": finite(self.t), "samples": self.live.samples,
-                "left_out": self.live.left_out, "delay_s": finite(self.live.delay), "rate": rate, "cutoff": cutoff,
-                "restarts": list(self.live.restarts), "events": [one.to_dict() for one in self.live.events],
-                "payload": None if self.payload is None else self.payload.to_dict()}
+        return {"frame": self.live.frame, **_stream_facts(self.live, self.t), "payload": plain(self.payload)}
 
 
 def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOptions,

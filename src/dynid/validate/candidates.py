@@ -6,20 +6,18 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.order_statistics import quantile
-from dynid.output_fields import output_fields
-from dynid.plain import plain
+from dynid.plain import PlainFields
 from dynid.regression.autocorrelation import autocovariances, lag_products, noise_matrix
 from dynid.validate.sampled_rows import SampledRows
 from dynid.validate.thresholds import INDISTINGUISHABLE_RATIO, SAME_EXPLANATION
 from dynid.validate.words import joint_label, listed
 
-_IN_THE_MODEL = 1e-3  # a candidate is in the model if its share orthogonal to the joint's columns is smaller
+_IN_THE_MODEL = 1e-3  # a candidate belongs to the model if a smaller share of it is orthogonal to the joint's columns
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Candidate:
         return f"{'are' if verb == 'is' else verb.removesuffix('s')} {rest.replace('of the joint', 'of the joints')}"
 
 
-BACKLASH = "backlash"  # of the joint itself or of another joint
+BACKLASH = "backlash"  # backlash of the joint itself or of another joint
 NEIGHBOUR = "neighbour-motion"  # motion of another joint
 
 # Ordered from simple to complex.
@@ -66,21 +64,21 @@ CANDIDATES = {
                       "try --friction viscous,coulomb,load", "load-dependent friction"),
     "delay": Candidate("follows the rate of change of the torque", "torque and motion are not synchronised", "a delay"),
     "drift": Candidate("is consistent with friction that changes over time",
-                       "one of friction that drifts, as when the drive warms up (warm it up before recording), and a "
-                       "load that changes: identify from shorter logs", "drifting friction"),
+                       "friction drifts, as when the drive warms up, or the load changes: warm up the drive before "
+                       "recording, or identify from shorter logs", "drifting friction"),
     "reversal": Candidate("peaks at reversals of the joint", "consistent with presliding, friction that changes "
                           "gradually at a reversal: drop slow rows, or add --friction dahl", "presliding friction"),
     BACKLASH: Candidate("jumps at reversals of the joint", "consistent with backlash: the encoder moves through a gap "
                         "before the link follows", "backlash"),
-    NEIGHBOUR: Candidate("follows the motion of {}", "one of coupled drives, exchanged columns, and another geometry "
-                         "than in the robot file", "coupled drives"),
+    NEIGHBOUR: Candidate("follows the motion of {}", "possible causes are coupled drives, exchanged columns, and a "
+                         "geometry that differs from the robot file", "coupled drives"),
 }
-REPORTED_CANDIDATES = 3  # of a joint; strengths and standard errors of all candidates would take longest
-_OF_PREDICTIONS = ("load", "delay")  # candidates whose columns are made of predicted torques
+REPORTED_CANDIDATES = 3  # candidates of a joint whose strength and standard error, which take longest, are computed
+_OF_PREDICTIONS = ("load", "delay")  # candidates whose columns are computed from predicted torques
 
 
 @dataclass(frozen=True)
-class CandidateFit:
+class CandidateFit(PlainFields, also=("seen", "hint")):
     """Fit of one candidate to the residual of a joint, after projecting out what the model can explain.
 
     Attributes:
@@ -144,10 +142,6 @@ class CandidateFit:
         others = [CANDIDATES[name].name for name in self.rivals]
         own = CANDIDATES[self.candidate].name
         return f" (the data do not distinguish {own} from {listed(others)})" if others else ""
-
-    @output_fields(own_fields=True, seen=str, hint=str)
-    def to_dict(self) -> dict[str, Any]:
-        return plain({**vars(self), "seen": self.seen, "hint": self.hint})
 
 
 def refit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: bool, before: SampledRows,

@@ -13,7 +13,7 @@ from dynid.errors import ModelError, require_type
 from dynid.estimate import Estimate
 from dynid.model import required_robot_model, robot_model
 from dynid.output_fields import map_of, output_fields, record
-from dynid.plain import finite, plain
+from dynid.plain import PlainFields, finite, plain
 from dynid.quantities import percent_text
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression
@@ -32,7 +32,7 @@ _REASON = record("ComparedReason", sets=list[str], largest_force_difference=floa
 
 
 @dataclass(frozen=True, eq=False)
-class TorqueDifference:
+class TorqueDifference(PlainFields):
     """Difference between the torques that two estimates predict along a motion.
 
     Attributes:
@@ -117,10 +117,8 @@ class EstimateComparison:
     @output_fields(own_fields=True, torques=list[TorqueDifference], predictions=list[dict[str, Reconstruction]],
                    different=list[str], rms_z_score=float | None)
     def to_dict(self) -> dict[str, Any]:
-        kept = {key: value for key, value in vars(self).items() if key not in ("predictions", "torques")}
-        return plain(kept | {"torques": [vars(one) for one in self.torques],
-                             "predictions": [{"a": a.to_dict(), "b": b.to_dict()} for a, b in self.predictions],
-                             "different": self.different, "rms_z_score": self.rms_z_score})
+        return plain(vars(self) | {"predictions": [{"a": a, "b": b} for a, b in self.predictions],
+                                   "different": self.different, "rms_z_score": self.rms_z_score})
 
 
 def compare(estimate_a: Estimate, estimate_b: Estimate, samples: Samples | Sequence[Samples] = (),

@@ -26,14 +26,14 @@ from dynid.validate.excited_parameters import LONGER_LOG, DataExcitation, Excite
 from dynid.validate.gains import Gain, drive_gains
 from dynid.validate.grade import Grade, Summary, explains_misfit, summarize
 from dynid.validate.hypotheses.hypothesis import Weighed
-from dynid.validate.hypotheses.trial import contradiction, own_score
+from dynid.validate.hypotheses.trial import contradiction
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruction import Reconstruction, reconstruct
 from dynid.validate.residual_statistics import ResidualTests, residual_tests
 from dynid.validate.suspicions import Case, Refit, suspicious
 from dynid.validate.suspicions.cause_findings import NAMES
 from dynid.validate.unresolved_friction import friction_worths
-from dynid.validate.words import joint_label, joints_listed, listed, number, sentence
+from dynid.validate.words import joint_label, joints_listed, listed, sentence
 
 _EXACT_FIT_PERCENT = 1e-6  # percent: a fit with a smaller error is exact
 _SHARP_RELATIVE_ERROR = 0.1  # relative standard error of a precisely determined parameter
@@ -201,6 +201,8 @@ def _numbers(values: Iterator[float | None]) -> tuple[float, ...]:
 
 
 def _identified(case: Case) -> Iterator[Finding]:
+    """Return findings on the determined parameters: their number, parameters that torques determine only together, and
+    the effect of autocorrelation on standard errors."""
     estimate = case.estimate
     total, good = len(estimate.values), int(estimate.well_determined.sum())
     poor = int(estimate.poorly_determined.sum())
@@ -229,13 +231,15 @@ def _identified(case: Case) -> Iterator[Finding]:
 
 
 def _errors(case: Case) -> Iterator[Finding]:
+    """Return findings on the errors of predicted torques: on the fitted data, on other logs and in cross-validation."""
     own, cross = case.reconstruction, case.cross
     known = [fit for fit in own.joints if fit.relative_error is not None]
     if own.total.relative_error is not None:
         worst = max(known, key=lambda fit: fit.relative_error or 0.0)
         more = f"; the worst is {joint_label(worst.name)} with {worst.relative_error:.1f} %" if len(known) > 1 else ""
         yield Finding("fit-error", "validation", "info", sentence(
-            f"On the fitted data the relative error is {own.relative_error:.2f} %, RMS {number(own.total.rms)}{more}"),
+            f"On the fitted data the relative error is {own.relative_error:.2f} %, RMS {own.total.rms or 0.0:.3g}"
+            f"{more}"),
             "fit", joints=(worst.name,), logs=own.sources, evidence={
                 "relative_error": own.relative_error, "worst": worst.relative_error or 0.0})
     for other in case.validations:
@@ -291,8 +295,7 @@ def _unexplained(case: Case, weighed: Sequence[Weighed], is_patterned: bool) -> 
     is_patterned: whether a residual follows a missing term, which can cause small contradictions between joints.
     """
     trial = case.trial
-    noise = trial.noise()
-    inside, own = float(np.sum(trial.inside / noise ** 2)) / max(float(trial.rows.sum()), 1.0), own_score(trial, noise)
+    inside, own = trial.fit_score, trial.own_score
     if inside < thresholds.CONTRADICTION_ASKED * own:
         return  # joints that agree in the fit do not contradict each other in cross-validation either
     opposed = [gain.joint for gain in case.gains if gain.by_nominal is not None and gain.by_nominal < 0]

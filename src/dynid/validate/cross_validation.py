@@ -24,8 +24,7 @@ from dynid.estimate.choice import AUTO
 from dynid.estimate.torque_errors import with_torque_errors
 from dynid.findings import Finding
 from dynid.order_statistics import median
-from dynid.output_fields import output_fields
-from dynid.plain import PlainFields, plain
+from dynid.plain import PlainFields
 from dynid.quantities import percent_text
 from dynid.regression import Regression
 from dynid.threads import one_blas_thread
@@ -48,7 +47,7 @@ class LogError(PlainFields):
 
 
 @dataclass(frozen=True, eq=False)
-class CrossValidation:
+class CrossValidation(PlainFields, also=("worst",), without=("values",)):
     """Errors of an estimate in cross-validation over blocks of time.
 
     Attributes:
@@ -82,11 +81,6 @@ class CrossValidation:
     stated: Array | None
     ratio: float | None
     logs: tuple[LogError, ...] = ()
-
-    @output_fields(own_fields=True, without=("values",), worst=int, logs=list[LogError])
-    def to_dict(self) -> dict[str, Any]:
-        facts = {key: value for key, value in vars(self).items() if key not in ("values", "logs")}
-        return plain(facts | {"worst": self.worst}) | {"logs": [one.to_dict() for one in self.logs]}
 
     @property
     def worst(self) -> int:

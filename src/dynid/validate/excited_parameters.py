@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from dynid.estimate.linear import joint_weights
 from dynid.findings import Note
 from dynid.lapack import TRIANGULAR_SHARE, is_full_rank, solve_triangular
 from dynid.order_statistics import distinct, median
-from dynid.output_fields import output_fields
-from dynid.plain import PlainFields, finite, plain
+from dynid.plain import PlainFields, finite
 from dynid.recording import Samples
 from dynid.regression.equations import Layout
 from dynid.regression.factor import triangular
@@ -97,7 +96,7 @@ class ExcitedParameter(PlainFields):
 
 
 @dataclass(frozen=True, eq=False)
-class DataExcitation:
+class DataExcitation(PlainFields, also=("sentences",)):
     """Excitation of all base parameters, and the motion of each joint (empty without samples)."""
 
     parameters: tuple[ExcitedParameter, ...]
@@ -111,10 +110,6 @@ class DataExcitation:
     @property
     def sentences(self) -> tuple[str, ...]:
         return tuple(p.sentence for p in self.missing)
-
-    @output_fields(parameters=list[ExcitedParameter], motions=list[JointMotion], sentences=list[str])
-    def to_dict(self) -> dict[str, Any]:
-        return plain({"parameters": self.parameters, "motions": self.motions, "sentences": self.sentences})
 
 
 def data_excitation(problem: Problem, estimate: Estimate) -> DataExcitation:
@@ -237,7 +232,8 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
     draws = np.random.default_rng(0).random((3 * dof, len(q)))  # the same for each motion
 
     def after(what: tuple[tuple[int, ...], Kind]) -> Array:
-        """Return standard errors (wanted,) for a log of the same length in which the joints move as given by `what`."""
+        """Return standard errors (wanted,) for a log of the same length with another motion. what: joints that move
+        further, and the kind of their motion."""
         joints, kind = what
         numbers = iter(draws)
         new_q, new_dq, new_ddq = q.copy(), dq.copy(), ddq.copy()

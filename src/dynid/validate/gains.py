@@ -113,7 +113,7 @@ def _against_others(regression: Regression, weights: Array, j: int) -> tuple[flo
     met = np.abs(np.diag(top)[:len(unseen)]) > _MIN_GAIN_SHARE * np.linalg.norm(top[:, :len(unseen)], axis=0)
     first = len(unseen) if met.all() else 0
     top, mine = top[first:, first:], mine[:, first:]
-    alone = sum((w * f.r[-1, -1]) ** 2 for w, f in zip(weights, regression.factors, strict=True))
+    alone = sum(w ** 2 * f.least_misfit for w, f in zip(weights, regression.factors, strict=True))
 
     before, _ = _solve(top, mine, 1.0)
     excess = before + rest.rest - alone

@@ -137,8 +137,8 @@ def unseen_error(own: Reconstruction, validations: Sequence[Reconstruction],
     """Return the relative torque error on unseen data, percent, and the kind of these data.
 
     Headline, report, studio and grade all use this definition: the error on the worst validation log; without one the
-    mean over blocks of time in cross-validation, except blocks that the others do not determine (`alone`); without
-    cross-validation the error on the fitted data.
+    mean over blocks of time in cross-validation, except blocks with a motion that no other block has (`alone`);
+    without cross-validation the error on the fitted data.
     """
     others = [one.relative_error for one in validations if one.total.relative_error is not None]
     if others:
@@ -161,7 +161,7 @@ def summarize(estimate: Estimate, own: Reconstruction, validations: Sequence[Rec
         findings: problems, in any order.
         corrected_error: relative error of a second fit with the causes corrected, percent; None without one.
         excitation: excitation of the parameters by the data.
-        alone: blocks of time that the others do not determine.
+        alone: blocks of time with a motion that no other block has; None if there are none.
     """
     error, unseen = unseen_error(own, validations, cross, alone)
     fit = own.total.relative_error

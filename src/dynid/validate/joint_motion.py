@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,7 @@ from dynid.estimate.friction_choice import ONE_WAY_SHARE
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.order_statistics import quantile
-from dynid.output_fields import output_fields
-from dynid.plain import plain
+from dynid.plain import PlainFields
 from dynid.recording import Samples
 from dynid.recording.preparation.selection import AT_REST
 from dynid.validate.words import joint_label, listed
@@ -27,7 +25,7 @@ _ONE_SPEED = 1.3  # ratio of fast to slow speed below which a joint moved at one
 
 
 @dataclass(frozen=True)
-class JointMotion:
+class JointMotion(PlainFields, also=("moves",)):
     """Motion of one joint over all samples.
 
     Attributes:
@@ -169,10 +167,6 @@ class JointMotion:
     def _reached(self, used: float, limit: float | None, per: str = "") -> str:
         unit = f" {self.unit}{per}" if self.unit else ""
         return f"{used:.2g}{unit}" if limit is None else f"{used:.2g} of {limit:.3g}{unit}"
-
-    @output_fields(own_fields=True, moves=bool)
-    def to_dict(self) -> dict[str, Any]:
-        return {**plain(vars(self)), "moves": self.moves}
 
 
 def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequence[str]) -> tuple[JointMotion, ...]:

@@ -16,7 +16,7 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate
 from dynid.model import complete
 from dynid.output_fields import output_fields
-from dynid.plain import finite, plain
+from dynid.plain import PlainFields, finite, plain
 from dynid.recording import Samples
 from dynid.regression.equations import Equations, Piece, Rows
 from dynid.regression.residual_series import Residuals, residuals, torque_sums
@@ -28,7 +28,7 @@ _CONSTANT_TORQUE_SHARE = 1e-24  # share of a torque's power below which its vari
 
 
 @dataclass(frozen=True)
-class TorqueFit:
+class TorqueFit(PlainFields, also=("fitness",)):
     """Fit of the torques of one joint, or of all. Values are None if the data do not define them.
 
     Attributes:
@@ -54,10 +54,6 @@ class TorqueFit:
     @property
     def fitness(self) -> float | None:
         return None if self.r2 is None else 100.0 * (1.0 - math.sqrt(max(1.0 - self.r2, 0.0)))
-
-    @output_fields(own_fields=True, fitness=float | None)
-    def to_dict(self) -> dict[str, Any]:
-        return plain({**vars(self), "fitness": self.fitness})
 
 
 @dataclass(frozen=True, eq=False)

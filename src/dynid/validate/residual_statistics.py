@@ -20,7 +20,7 @@ from dynid.findings import Note
 from dynid.model import complete
 from dynid.order_statistics import distinct, median
 from dynid.output_fields import output_fields
-from dynid.plain import plain
+from dynid.plain import PlainFields, plain
 from dynid.quantities import percent_text
 from dynid.recording import Samples
 from dynid.regression.autocorrelation import autocovariance
@@ -43,7 +43,7 @@ MAX_LAGS_KEPT = 200  # lags kept for plots
 
 
 @dataclass(frozen=True, eq=False)
-class Whiteness:
+class Whiteness(PlainFields, without=("lags", "autocorrelation")):
     """Dependence of the residual on its past.
 
     Attributes:
@@ -70,14 +70,9 @@ class Whiteness:
     predictable: float
     autocorrelated: bool
 
-    @output_fields(own_fields=True, without=("lags", "autocorrelation"))
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data without the autocorrelations, which are for plots."""
-        return plain({key: value for key, value in vars(self).items() if key not in ("lags", "autocorrelation")})
-
 
 @dataclass(frozen=True)
-class Normality:
+class Normality(PlainFields, also=("hint",)):
     """Distribution of the residual.
 
     Attributes:
@@ -102,10 +97,6 @@ class Normality:
         if self.shape == "outliers":
             return f"outliers ({percent_text(100 * self.beyond)} of the rows beyond four standard deviations)"
         return "two peaks, as from a missing Coulomb friction" if self.shape == "two-humps" else "normal"
-
-    @output_fields(own_fields=True, hint=str)
-    def to_dict(self) -> dict[str, Any]:
-        return plain({**vars(self), "hint": self.hint})
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +144,7 @@ class JointTests:
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualTests:
+class ResidualTests(PlainFields, without=("rows",)):
     """Tests of the residuals of all joints. rows: the rows in which structure of the residuals was searched."""
 
     joints: tuple[JointTests, ...]
@@ -162,10 +153,6 @@ class ResidualTests:
     @property
     def notes(self) -> tuple[Note, ...]:
         return tuple(note for joint in self.joints for note in joint.notes)
-
-    @output_fields(joints=list[JointTests])
-    def to_dict(self) -> dict[str, Any]:
-        return {"joints": [joint.to_dict() for joint in self.joints]}
 
 
 def residual_tests(reconstruction: Reconstruction, *, only: Collection[str] | None = None,

@@ -250,20 +250,22 @@ def _faults(whole: WholeBody) -> Iterator[Fault]:
             yield Fault("foot-offset", wrench.frame, "N", 0.01 * mean, 0.03 * mean, 2.0 * mean, 3, _offset(k),
                         "an offset of the force of ({values}) N")
             if wrench.frame in feet or len(log.wrenches) > 1:
-                yield Fault("foot-frame", wrench.frame, "m", 1e-3, 0.005, 0.1, 3, _same,
-                            "a position that is ({values}) m away from the frame")
+                yield _misplaced("foot-frame", wrench.frame, 0.005, 0.1)
     else:
-        for contact in log.contacts:
-            yield Fault("foot-frame", contact.frame, "m", 1e-3, 0.005, 0.1, 3, _same,
-                        "a position that is ({values}) m away from the frame")
+        yield from (_misplaced("foot-frame", contact.frame, 0.005, 0.1) for contact in log.contacts)
     frames = {one.name for one in whole.robot.frames}
     if log.base_motion == "imu" and log.imu is not None and log.imu.frame in frames:
         yield Fault("imu-mounting", log.imu.frame, "rad", 1e-3, 0.015, 0.4, 3, _same,
                     "axes that are turned by ({values}) rad from the frame")
-        yield Fault("imu-place", log.imu.frame, "m", 1e-3, 0.02, 0.5, 3, _same,
-                    "a position that is ({values}) m away from the frame")
+        yield _misplaced("imu-place", log.imu.frame, 0.02, 0.5)
         yield Fault("imu-bias", log.imu.frame, "m/s^2", 1e-2, 0.1, 1.0, 3, _accelerometer_bias,
                     "a constant error of the specific force of ({values}) m/s^2")
+
+
+def _misplaced(code: str, frame: str, material: float, largest: float) -> Fault:
+    """Return the fault of a sensor or foot that is not at the position of its frame; both sizes in m."""
+    return Fault(code, frame, "m", 1e-3, material, largest, 3, _same,
+                 "a position that is ({values}) m away from the frame")
 
 
 def _same(log: FloatingLog, size: Array) -> FloatingLog:

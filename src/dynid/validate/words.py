@@ -60,8 +60,3 @@ def sentence(text: str) -> str:
 def inside(text: str) -> str:
     """Return a sentence without its capital first letter, for use after a colon, unless it starts with a name."""
     return text[0].lower() + text[1:] if text.split(" ", 1)[0].lower() in _ORDINARY_WORDS else text
-
-
-def number(value: float | None) -> str:
-    """Format a number with three significant digits."""
-    return "?" if value is None else f"{value:.3g}"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.arrays import Array, Bools
+from dynid.lapack import column_space
 from dynid.order_statistics import median
 from dynid.regression import Regression
 from dynid.regression.factor import triangular
@@ -53,10 +54,7 @@ def between_joints(regression: Regression, noise: Array) -> Array:
         tall[rows, factor.columns] = factor.r[:k, :k] / noise[j]
         tall[rows, b + j] = -factor.r[:k, k] / noise[j]
         at += k
-    size = np.linalg.norm(tall[:, :b], axis=0)
-    scaled = tall[:, :b] / np.where(size > 0, size, 1.0)
-    u, s, _ = np.linalg.svd(scaled, full_matrices=False)
-    span = u[:, s > 1e-9 * s[0]]
+    span = column_space(tall[:, :b], 1e-9)
     rest = tall[:, b:] - span @ (span.T @ tall[:, b:])
     return triangular(rest)
 

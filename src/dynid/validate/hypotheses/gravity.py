@@ -20,7 +20,7 @@ from dynid.model import Model, required_robot_model
 from dynid.plain import PlainFields
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, TorqueEquations, base_parameters
-from dynid.regression.equations import unmeasured_joints
+from dynid.regression.equations import Layout, unmeasured_joints
 from dynid.validate.gains import nominal_bodies
 from dynid.validate.hypotheses.screen import solved
 from dynid.validate.thresholds import GRAVITY_MISFIT_RATIO, NOISE_FLOOR
@@ -76,11 +76,10 @@ class _Misfits:
                   ) -> _Misfits:
         """Compute the normal equations. given (3,): gravity of the single-joint fits that estimate an unknown noise."""
         corners = _SLANTING + np.vstack([np.zeros(3), 0.3 * np.eye(3)])  # each column is excited
-        each = [TorqueEquations(with_gravity(model, corner), logs, base) for corner in corners]
-        for equations in each[1:]:  # the same columns, whose search evaluates the regressor
-            vars(equations)["layout"] = replace(each[0].layout, model=equations.model)
+        layout = Layout.from_model(with_gravity(model, corners[0]), base)
+        each = [TorqueEquations.from_layout(layout, with_gravity(model, corner), logs) for corner in corners]
         inverse = np.linalg.inv(np.column_stack([np.ones(4), corners]))  # from torques at the corners to (0, x, y, z)
-        columns, b = each[0].layout.columns, len(base)
+        columns, b = layout.columns, len(base)
         own = [np.zeros((4, len(c) + 1, 4, len(c) + 1)) for c in columns]
         rows = np.zeros(len(own))
         for piece in each[0].pieces():
@@ -88,7 +87,7 @@ class _Misfits:
             entries = np.tensordot(inverse, [part.entries for part in parts], axes=1)
             for j in range(len(own)):
                 use = parts[0].keep[:, j]
-                own[j] += _normal(entries[:, parts[0].layout.joint(j)][:, :, use])
+                own[j] += _normal(entries[:, layout.joint(j)][:, :, use])
                 rows[j] += use.sum()
         if noise is None:
             found = [_under(one, given) for one in own]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.findings import Evidence
 from dynid.model import LinearModel
-from dynid.output_fields import output_fields
-from dynid.plain import plain
+from dynid.plain import PlainFields
 from dynid.recording import Samples
 
 Change = Callable[[LinearModel, tuple[Samples, ...]], tuple[LinearModel, tuple[Samples, ...]]]
@@ -31,6 +29,7 @@ class Hypothesis:
         parameters: number of fitted values.
         details: further numbers for the text of the finding.
         between_rows: whether the correction uses neighbouring rows, so that it cannot be applied to decimated logs.
+        remake: returns the same hypothesis with another number, or None if it has no number to search for.
     """
 
     cause: str
@@ -41,10 +40,11 @@ class Hypothesis:
     parameters: int = 0
     details: Evidence = field(default_factory=dict)
     between_rows: bool = False
+    remake: Callable[[float], Hypothesis] | None = None
 
 
 @dataclass(frozen=True)
-class Weighed:
+class Weighed(PlainFields, also=("explained",)):
     """A hypothesis about a fault, with its evidence in cross-validation.
 
     Attributes:
@@ -66,10 +66,6 @@ class Weighed:
     def explained(self) -> float:
         """Share of the squared residuals that the hypothesis removes."""
         return 1.0 - self.misfit / self.without if self.without > 0 else 0.0
-
-    @output_fields(own_fields=True, explained=float | None)
-    def to_dict(self) -> dict[str, Any]:
-        return plain({**vars(self), "explained": self.explained})
 
 
 def scaled_torques(factors: Sequence[float] | Array) -> Change:

@@ -17,12 +17,12 @@ from dynid.validate.thresholds import COMMAND_PERIODS, SHORT_DELAY_WORTH
 RATES = (0.1, 0.25, 0.5, 0.8, 1.25, 2.0, 4.0, 10.0)  # factors by which the clock may run too fast
 GEARS = (0.8, 1.25)
 OFFSETS = (-0.05, 0.05)  # rad or m: offset from the zero position of the robot file; refined up to 64 times as far
-DELAYS = (-0.01, 0.01)  # s that the torque may come late
+DELAYS = (-0.01, 0.01)  # s by which the torque may be later than the motion
 GAPS = (0.004, 0.0064, 0.01, 0.016, 0.026)  # rad or m: backlash of a gear, in small steps
 _LOGARITHMIC_SEARCHES = {"time-scale", "gear-ratio", "residual-follows-backlash"}  # searched on a logarithmic scale
 _EXTENSIONS = 3  # steps of the search beyond the tried numbers, each four times as far
 _PARABOLAS = 3  # steps of the search for a number
-_POLISHED_SHARE = 0.2  # of a number: distance of the numbers on either side that its last parabola is put through
+_POLISHED_SHARE = 0.2  # share of a number: distance to both sides of it at which its last parabola is evaluated
 _HARDLY_FILTERED = 0.05  # share of the sampling rate: cut-off if the samples state none
 
 
@@ -47,7 +47,7 @@ def stretched(factor: float) -> Change:
 
 def time_scale(factor: float) -> Hypothesis:
     """Return the hypothesis that the true time stamps are `factor` times those of the log."""
-    return Hypothesis("time-scale", (), stretched(factor), values=(factor,), parameters=1)
+    return Hypothesis("time-scale", (), stretched(factor), values=(factor,), parameters=1, remake=time_scale)
 
 
 def gear_ratio(j: int, factor: float, dof: int, torque: bool) -> Hypothesis:
@@ -56,7 +56,8 @@ def gear_ratio(j: int, factor: float, dof: int, torque: bool) -> Hypothesis:
     scale, inverse = np.ones(dof), np.ones(dof)
     scale[j] = factor
     inverse[j] = 1.0 / factor if torque else 1.0
-    return Hypothesis("gear-ratio", (j,), _scaled(scale, inverse), inverse, (factor,), 1, {"torque": float(torque)})
+    return Hypothesis("gear-ratio", (j,), _scaled(scale, inverse), inverse, (factor,), 1, {"torque": float(torque)},
+                      remake=lambda number: gear_ratio(j, number, dof, torque))
 
 
 def swapped_positions(j: int, k: int, dof: int) -> Hypothesis:
@@ -84,13 +85,15 @@ def position_offset(j: int, offset: float, dof: int) -> Hypothesis:
     more = np.zeros(dof)
     more[j] = offset
     change = _of_each(lambda log: replace(log, q=log.q + more))
-    return Hypothesis("position-offset", (j,), change, values=(offset,), parameters=1)
+    return Hypothesis("position-offset", (j,), change, values=(offset,), parameters=1,
+                      remake=lambda number: position_offset(j, number, dof))
 
 
 def delay(late: float) -> Hypothesis:
     """Return the hypothesis that all torques are `late` seconds after the motion they belong to."""
     change = _of_each(lambda log: replace(log, tau=_advanced(log, late)))
-    return Hypothesis("residual-follows-delay", (), change, values=(late,), parameters=1, between_rows=True)
+    return Hypothesis("residual-follows-delay", (), change, values=(late,), parameters=1, between_rows=True,
+                      remake=delay)
 
 
 def held_for(log: Samples) -> float:
@@ -117,7 +120,8 @@ def _advanced(log: Samples, late: float) -> np.ndarray:
 def backlash(j: int, gap: float) -> Hypothesis:
     """Return the hypothesis that the gear of joint j has backlash (rad or m), with its encoder on the motor side."""
     change = _of_each(lambda log: _without_gap(log, j, gap))
-    return Hypothesis("residual-follows-backlash", (j,), change, values=(gap,), parameters=1, between_rows=True)
+    return Hypothesis("residual-follows-backlash", (j,), change, values=(gap,), parameters=1, between_rows=True,
+                      remake=lambda number: backlash(j, number))
 
 
 def presliding(j: int, width: float) -> Hypothesis:
@@ -165,16 +169,10 @@ def _number(hypothesis: Hypothesis) -> float:
     return float(np.log(value)) if hypothesis.cause in _LOGARITHMIC_SEARCHES else value
 
 
-def _with_number(start: Hypothesis, x: float, dof: int) -> Hypothesis:
+def _with_number(start: Hypothesis, x: float) -> Hypothesis:
     """Return the hypothesis of the same kind and joint with another number x, on the scale of `_number`."""
-    number = float(np.exp(x)) if start.cause in _LOGARITHMIC_SEARCHES else x
-    if start.cause == "time-scale":
-        return time_scale(number)
-    if start.cause == "gear-ratio":
-        return gear_ratio(start.joints[0], number, dof, bool(start.details["torque"]))
-    if start.cause == "position-offset":
-        return position_offset(start.joints[0], number, dof)
-    return delay(number) if start.cause == "residual-follows-delay" else backlash(start.joints[0], number)
+    assert start.remake is not None
+    return start.remake(float(np.exp(x)) if start.cause in _LOGARITHMIC_SEARCHES else x)
 
 
 def hoped(tried: Sequence[tuple[float, Hypothesis]]) -> float:
@@ -193,13 +191,12 @@ def hoped(tried: Sequence[tuple[float, Hypothesis]]) -> float:
     return min(least, 1.0 - 0.5 * slope ** 2 / curve) if curve > 0 else least
 
 
-def refined(tried: Sequence[tuple[float, Hypothesis]], misfit: Callable[[Hypothesis], float], dof: int) -> Hypothesis:
+def refined(tried: Sequence[tuple[float, Hypothesis]], misfit: Callable[[Hypothesis], float]) -> Hypothesis:
     """Return a hypothesis of one kind with the best number, by parabolas through the residual ratios of tried numbers.
 
     Args:
         tried: residual ratios and hypotheses of one kind.
         misfit: returns the residual ratio of another hypothesis; the ratio of the uncorrected data is 1.
-        dof: number of joints.
     """
     start = min(tried, key=lambda pair: pair[0])[1]
     if not start.parameters:
@@ -212,21 +209,21 @@ def refined(tried: Sequence[tuple[float, Hypothesis]], misfit: Callable[[Hypothe
         if _lowest(at) not in (min(at), max(at)):
             break
         best = best + np.copysign(0.5, best - np.mean(list(at))) if start.cause in _LOGARITHMIC_SEARCHES else 4.0 * best
-        at[best] = misfit(_with_number(start, best, dof))
+        at[best] = misfit(_with_number(start, best))
     for _ in range(_PARABOLAS):
         if (x := _lowest(at)) in at:
             break
-        at[x] = misfit(_with_number(start, x, dof))
-    return _with_number(start, _lowest(at), dof)
+        at[x] = misfit(_with_number(start, x))
+    return _with_number(start, _lowest(at))
 
 
-def polished(start: Hypothesis, misfit: Callable[[Hypothesis], float], dof: int) -> Hypothesis:
+def polished(start: Hypothesis, misfit: Callable[[Hypothesis], float]) -> Hypothesis:
     """Return a hypothesis with its number fitted again, by a parabola through the residual ratios at three numbers."""
     if not start.parameters:
         return start
     x = _number(start)
     near = x + _POLISHED_SHARE * min(abs(x), 1.0) * np.array([-1.0, 0.0, 1.0])
-    return _with_number(start, _lowest({one: misfit(_with_number(start, one, dof)) for one in near.tolist()}), dof)
+    return _with_number(start, _lowest({one: misfit(_with_number(start, one)) for one in near.tolist()}))
 
 
 def _lowest(tried: Mapping[float, float]) -> float:

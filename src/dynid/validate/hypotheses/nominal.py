@@ -19,9 +19,9 @@ from dynid.validate import thresholds
 from dynid.validate.gains import nominal_bodies
 
 _NOMINAL_ROWS = 600  # rows of each log that are compared with the nominal model
-_NOMINAL_BLOCKS = 8
+_NOMINAL_BLOCKS = 8  # blocks of time for cross-validation
 _FILE_ERROR_FREEDOM = 4.0  # degrees of freedom of FILE_ERROR: about as many as a motion shows of one link
-_VARIANCE_ITERATIONS = 60  # of the estimate of both variances; their ratio then changes by less than a percent
+_VARIANCE_ITERATIONS = 60  # iterations of both variances, after which their ratio changes by less than a percent
 _STEEL_DENSITY = 7850.0  # kg/m^3
 _LINK_THICKNESS = 1.0 / 6.0  # thickness over length of a link
 _CHECKED_ROWS = 200  # rows of the longest log

@@ -19,13 +19,14 @@ import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.estimate import Problem
-from dynid.lapack import least_squares
 from dynid.model import complete
 from dynid.recording import Samples
 from dynid.regression import Regression
 from dynid.regression.factor import add_factors
 from dynid.validate import thresholds
-from dynid.validate.hypotheses.trial import fold_logs, try_out
+from dynid.validate.hypotheses.trial import fold_logs, solve_directions, try_out
+
+_DEPENDENT_SHARE = 1e-9  # singular values below this share of the largest are zero
 
 Change = Literal["overfit", "load", "gain", "friction", "machine", "unexplained", "noise"]
 
@@ -72,7 +73,7 @@ class LoadStep:
 def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...]) -> Changed:
     """Return why base values (base,) identified from a problem do not fit another log."""
     here, there = problem.regression, fold_logs(problem.model, other, problem.base, problem.threads)
-    noise = np.maximum(try_out(here).noise(), try_out(there).noise())
+    noise = np.maximum(try_out(here).noise, try_out(there).noise)
     alone = [_Stack.from_folds([one], noise) for one in (here, there)]
     separate, both = sum(stack.left() for stack in alone), _Stack.from_folds([here, there], noise)
     together = both.left()
@@ -181,32 +182,25 @@ class _Stack:
         return _Stack(matrix, target, second, joint)
 
     def left(self, directions: Array | None = None) -> float:
-        """Return the squared residuals; the second log's parameters may differ along directions (base, k)."""
+        """Return the sum of squared residuals if the second log's parameters may differ along directions (base, k)."""
         matrix = self.matrix
         if directions is not None and directions.shape[1]:
             matrix = np.hstack([matrix, (matrix @ directions) * self.second[:, None]])
-        matrix = matrix / _scale(matrix)
-        rest = self.target - matrix @ least_squares(matrix, self.target, 1e-9)
+        rest = self.target - matrix @ solve_directions(matrix, self.target, _DEPENDENT_SHARE)
         return float(rest @ rest)
 
     def scaled(self, j: int) -> tuple[float, float]:
-        """Return the squared residuals if joint j's torque has its own scale in the second log, and that scale."""
+        """Return the sum of squared residuals if joint j's torque has its own scale in the second log, and that
+        scale."""
         own = np.where(self.second & (self.joint == j), self.target, 0.0)
-        matrix = np.hstack([self.matrix / _scale(self.matrix), -own[:, None]])
-        target = self.target - own
-        value = least_squares(matrix, target, 1e-9)
+        matrix, target = np.hstack([self.matrix, -own[:, None]]), self.target - own
+        value = solve_directions(matrix, target, _DEPENDENT_SHARE)
         rest = target - matrix @ value
         return float(rest @ rest) / max(min(value[-1] ** 2, 1.0), 1e-6), 1.0 / value[-1] if value[-1] else np.inf
 
     def solve(self) -> Array:
         """Return the base values (base,) of one set of parameters for all rows."""
-        return least_squares(self.matrix / _scale(self.matrix), self.target, 1e-9) / _scale(self.matrix)
-
-
-def _scale(matrix: Array) -> Array:
-    """Return the norms of the columns (k,), one for columns of zeros."""
-    size = np.linalg.norm(matrix, axis=0)
-    return np.where(size > 0, size, 1.0)
+        return solve_directions(self.matrix, self.target, _DEPENDENT_SHARE)
 
 
 def _last_body(problem: Problem) -> Array:

@@ -22,8 +22,8 @@ from dynid.regression.equations import Layout, Rows
 from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.thresholds import NOISE_FLOOR
 
-ROWS = 100  # of all logs: with one equation per joint, some ten equations for each parameter of an arm
-# Share of the sum of all squares that is added to each column's, so that what hardly shows stays small.
+ROWS = 100  # rows of all logs: with one equation per joint, some ten equations for each parameter of an arm
+# Ridge penalty relative to the trace of the scaled normal equations, which keeps poorly determined values small.
 _RIDGE_SHARE = 1e-8
 
 
@@ -97,10 +97,7 @@ class HypothesisScreen:
 
     def relative_left(self, hypothesis: Hypothesis) -> float:
         """Return the mean logarithm of each joint's relative residual under a hypothesis, weighted by its noise."""
-        width, columns = len(self.base) + 1, self._layout.columns
-        own = [np.zeros((len(one) + 1,) * 2) for one in columns]
-        for j, normal, _ in self._normal_equations(hypothesis):
-            own[j] += normal
+        width, own = len(self.base) + 1, self._own_equations(hypothesis)
         power = np.array([max(float(normal[-1, -1]), 1e-300) for normal in own])
         noise = np.sqrt(np.array([self._own_misfit(j, normal) for j, normal in enumerate(own)])
                         + NOISE_FLOOR ** 2 * power)
@@ -108,17 +105,21 @@ class HypothesisScreen:
         for j, normal in enumerate(own):
             whole[self._places[j]] += (normal / noise[j] ** 2).ravel()
         beta = solved(whole.reshape(width, width))[0]
-        left = [np.append(-beta[one], 1.0) for one in columns]
+        left = [np.append(-beta[one], 1.0) for one in self._layout.columns]
         misfit = np.array([max(float(x @ own[j] @ x), 0.0) for j, x in enumerate(left)])
         return float(np.mean(np.log(misfit / power + NOISE_FLOOR ** 2)))
 
     def own_left(self, hypothesis: Hypothesis) -> float:
         """Return the sum over the joints of the logarithm of the relative residual of each joint's own equations."""
+        return float(sum(np.log(self._own_misfit(j, normal) / max(float(normal[-1, -1]), 1e-300) + NOISE_FLOOR ** 2)
+                         for j, normal in enumerate(self._own_equations(hypothesis))))
+
+    def _own_equations(self, hypothesis: Hypothesis) -> list[Array]:
+        """Return the normal equations (k + 1, k + 1) of each joint in all pieces."""
         own = [np.zeros((len(one) + 1,) * 2) for one in self._layout.columns]
         for j, normal, _ in self._normal_equations(hypothesis):
             own[j] += normal
-        return float(sum(np.log(self._own_misfit(j, normal) / max(float(normal[-1, -1]), 1e-300) + NOISE_FLOOR ** 2)
-                         for j, normal in enumerate(own)))
+        return own
 
     def _own_misfit(self, j: int, normal: Array) -> float:
         """Return the squared residual of joint j's own equations. It is stored, because exchanging two torques changes
@@ -165,9 +166,7 @@ class HypothesisScreen:
         else:
             model, logs = hypothesis.change(self.model, self.logs)
         assert model is self.model
-        equations = TorqueEquations(model, logs, self.base)
-        vars(equations)["layout"] = self._layout
-        return equations
+        return TorqueEquations.from_layout(self._layout, model, logs)
 
 
 @dataclass(frozen=True, eq=False)

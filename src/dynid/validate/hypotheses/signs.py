@@ -18,10 +18,7 @@ def inverted_joints(regression: Regression, inflation: float = 1.0) -> tuple[int
     A joint's own equations do not depend on the other joints' torques, so any set of joints is found at once.
     inflation: ratio of standard errors to those for independent rows.
     """
-    items, matrix = regression.base.parameters.items, regression.base.matrix
-    sure = np.array([bool(np.all(row >= 0)) and all(items[c].never_negative for c in np.flatnonzero(row))
-                     for row in matrix])
-    return tuple(j for j in range(regression.dof) if _inverted(regression, j, sure, inflation))
+    return tuple(j for j in range(regression.dof) if _inverted(regression, j, inflation))
 
 
 def undecided_joints(regression: Regression, inflation: float = 1.0) -> tuple[int, ...]:
@@ -31,7 +28,8 @@ def undecided_joints(regression: Regression, inflation: float = 1.0) -> tuple[in
         for column, z in zip(factor.columns, own_evidence(factor.r, factor.rows, inflation), strict=True)))
 
 
-def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> bool:
+def _inverted(regression: Regression, j: int, inflation: float) -> bool:
+    """Whether the inertias and the friction of joint j, fitted alone, are significantly negative."""
     factor = regression.factors[j]
     if not len(factor.columns) or factor.rows <= 2 * len(factor.columns) or factor.power <= 0:
         return False
@@ -40,7 +38,7 @@ def _inverted(regression: Regression, j: int, sure: Array, inflation: float) -> 
     certain = thresholds.CERTAIN_STANDARD_ERRORS
     if rubs.any() and (np.any(z[rubs] > certain) or not np.any(z[rubs] < -certain)):
         return False  # friction dissipates energy, so the sign is right, even if other values are negative
-    z = z[sure[factor.columns]]
+    z = z[regression.base.never_negative[factor.columns]]
     rest = factor.r[-1, -1] ** 2 / factor.power
     known = z[np.abs(z) > thresholds.CERTAIN_STANDARD_ERRORS]
     if not len(known) or rest > thresholds.MAX_SIGN_MISFIT ** 2:

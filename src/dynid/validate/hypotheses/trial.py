@@ -9,16 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.lapack import is_full_rank, least_squares
+from dynid.lapack import least_squares
 from dynid.model import LinearModel
 from dynid.order_statistics import median
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, Regression, Stacked, TorqueEquations, fold
+from dynid.regression import BaseParameters, Regression, TorqueEquations, fold
 from dynid.regression.derived import CachedEquations
 from dynid.validate.thresholds import NOISE_FLOOR
 
 BLOCKS = 8
-_DEPENDENT_SHARE = 1e-9  # singular values of a joint's own columns below this share of the largest are zero
 _MIN_DIRECTION = 1e-4  # directions with a smaller singular value, relative to the largest, are not used for predictions
 
 
@@ -29,13 +28,15 @@ class Trial:
     Attributes:
         regression: the compressed data.
         beta: (base,), base parameters.
-        inside, alone: (dof,), squared residuals in the fit, and of each joint fitted alone.
+        noise: (dof,), standard deviations of the residuals, by which joints are weighted.
+        inside, alone: (dof,), squared residuals in the fit, and of each joint fitted alone (nan for a given noise).
         by_block: (blocks, dof), squared residuals in cross-validation on each block.
         rows, power: (dof,), number of rows and squared torques.
     """
 
     regression: Regression
     beta: Array
+    noise: Array
     inside: Array
     by_block: Array
     alone: Array
@@ -55,48 +56,81 @@ class Trial:
         """
         return np.asarray(median(self.by_block, axis=0) * len(self.by_block))
 
-    def noise(self) -> Array:
-        """Standard deviation of the residual of each joint fitted alone (dof,), at least NOISE_FLOOR of its torque."""
-        rows = np.maximum(self.rows, 1.0)
-        size = np.sqrt(self.power / rows)
-        noise = np.sqrt(self.alone / rows + (NOISE_FLOOR * size) ** 2)
-        return np.where(noise > 0, noise, 1.0)
+    @property
+    def score(self) -> float:
+        """Mean squared residual in cross-validation on typical blocks, in units of the noise.
+
+        Unpredictable blocks are excluded: a wrong hypothesis may extrapolate to such a block less badly than the right
+        one.
+        """
+        return self._per_row(self.typical)
+
+    @property
+    def mean_score(self) -> float:
+        """Mean squared residual in cross-validation over all blocks of time, in units of the noise. Unlike `score`, it
+        includes blocks that no fit to the others predicts."""
+        return self._per_row(self.left_out)
+
+    @property
+    def fit_score(self) -> float:
+        """Mean squared residual of the fit, in units of the noise."""
+        return self._per_row(self.inside)
+
+    @property
+    def own_score(self) -> float:
+        """Mean squared residual of joints fitted alone, in units of the noise. Wrong torque scales of other joints have
+        no effect on it."""
+        return self._per_row(self.alone)
+
+    def _per_row(self, squares: Array) -> float:
+        return float(np.sum(squares / self.noise ** 2) / max(float(self.rows.sum()), 1.0))
+
+    @property
+    def block_scores(self) -> Array:
+        """Sum of squared residuals on each block of time (blocks,), in units of the noise."""
+        return np.asarray(np.sum(self.by_block / self.noise ** 2, axis=1))
+
+    @property
+    def mean_log_share(self) -> float:
+        """Mean logarithm of the joints' relative squared residuals in cross-validation, which does not depend on the
+        scales of the torques."""
+        share = self.typical / np.where(self.power > 0, self.power, 1.0)
+        return float(np.mean(np.log(share + NOISE_FLOOR ** 2)))
 
 
-def solve_directions(stacked: Stacked) -> Array:
-    """Return base values (base,) by least squares from stacked rows; zero along weakly excited directions."""
-    size = np.linalg.norm(stacked.r, axis=0)
+def solve_directions(matrix: Array, target: Array, share: float = _MIN_DIRECTION) -> Array:
+    """Return the least-squares solution (k,) of matrix x = target, with columns (rows, k) scaled to one; zero along
+    directions with a singular value below a share of the largest."""
+    size = np.linalg.norm(matrix, axis=0)
     scale = np.where(size > 0, size, 1.0)
-    return least_squares(stacked.r / scale, stacked.rho, _MIN_DIRECTION) / scale
+    return least_squares(matrix / scale, target, share) / scale
 
 
 def try_out(regression: Regression, noise: Array | None = None) -> Trial:
     """Fit a compressed regression with joints weighted by their noise (dof,); default: residuals of their own fits."""
     factors = regression.factors
     # Residuals of single joints are only needed for the fit without a hypothesis, which defines the noise.
-    alone = np.array([_alone(factor.r) for factor in factors]) if noise is None else np.full(len(factors), np.nan)
+    alone = np.array([factor.least_misfit for factor in factors]) if noise is None else np.full(len(factors), np.nan)
     rows = np.array([factor.rows for factor in factors], dtype=float)
     power = np.array([factor.power for factor in factors])
-    trial = Trial(regression, np.zeros(len(regression.base)), alone, alone, alone, rows, power)
-    weights = 1.0 / (trial.noise() if noise is None else noise)
-    beta = solve_directions(regression.stack(weights))
+    noise = _own_noise(alone, rows, power) if noise is None else noise
+    weights = 1.0 / noise
+    stacked = regression.stack(weights)
+    beta = solve_directions(stacked.r, stacked.rho)
     by_block = regression.misfits(beta)[None]
     if len(regression.blocks) > 2:
-        by_block = np.array([regression.only(b).misfits(solve_directions(fewer))
+        by_block = np.array([regression.only(b).misfits(solve_directions(fewer.r, fewer.rho))
                              for b, fewer in enumerate(regression.stack_without_each(weights))])
-    return Trial(regression, beta, regression.misfits(beta), by_block, alone, rows, power)
+    return Trial(regression, beta, noise, regression.misfits(beta), by_block, alone, rows, power)
 
 
-def _alone(r: Array) -> float:
-    """Return the squared residual of a joint fitted alone, from its triangular factor."""
-    size = np.linalg.norm(r[:, :-1], axis=0)
-    if np.all(size > 0) and is_full_rank(r[:-1, :-1] / size, _DEPENDENT_SHARE):
-        return float(r[-1, -1] ** 2)
-    columns = r[:, :-1][:, size > 0] / size[size > 0]
-    if not columns.shape[1]:
-        return float(np.sum(r[:, -1] ** 2))
-    rest = r[:, -1] - columns @ np.linalg.lstsq(columns, r[:, -1], rcond=_DEPENDENT_SHARE)[0]
-    return float(rest @ rest)
+def _own_noise(alone: Array, rows: Array, power: Array) -> Array:
+    """Return the standard deviation of the residual of each joint fitted alone (dof,), at least NOISE_FLOOR of its
+    torque."""
+    rows = np.maximum(rows, 1.0)
+    size = np.sqrt(power / rows)
+    noise = np.sqrt(alone / rows + (NOISE_FLOOR * size) ** 2)
+    return np.where(noise > 0, noise, 1.0)
 
 
 def fold_logs(model: LinearModel, logs: Sequence[Samples], base: BaseParameters | None = None,
@@ -104,32 +138,6 @@ def fold_logs(model: LinearModel, logs: Sequence[Samples], base: BaseParameters 
     """Compress logs into triangular factors, one per joint and block of time."""
     equations = TorqueEquations.from_model(model, tuple(logs), base)
     return fold(CachedEquations(equations) if blocks > 1 else equations, blocks=blocks, threads=threads)
-
-
-def score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
-    """Return the mean squared residual in cross-validation on typical blocks, in units of the noise (dof,).
-
-    torque: (dof,), correction factors of the torques. Unpredictable blocks are excluded: a wrong hypothesis may
-    extrapolate to such a block less badly than the right one.
-    """
-    return _per_row(trial, trial.typical, noise, torque)
-
-
-def mean_score(trial: Trial, noise: Array, torque: Array | None = None) -> float:
-    """Return the mean squared residual in cross-validation over all blocks of time, in units of the noise (dof,).
-    Unlike `score`, it includes blocks that no fit to the others predicts."""
-    return _per_row(trial, trial.left_out, noise, torque)
-
-
-def _per_row(trial: Trial, squares: Array, noise: Array, torque: Array | None) -> float:
-    size = noise if torque is None else noise * np.abs(torque)
-    return float(np.sum(squares / size ** 2) / max(float(trial.rows.sum()), 1.0))
-
-
-def block_scores(trial: Trial, noise: Array, torque: Array | None = None) -> Array:
-    """Return the sum of squared residuals on each block of time (blocks,), in units of the noise (dof,)."""
-    size = noise if torque is None else noise * np.abs(torque)
-    return np.asarray(np.sum(trial.by_block / size ** 2, axis=1))
 
 
 def posterior_weights(scores: Sequence[Array]) -> list[float]:
@@ -165,29 +173,15 @@ def contradiction(trial: Trial) -> tuple[float, float]:
         The ratio of their squared residuals in cross-validation (geometric mean over the blocks), and the posterior
         weight of one set for all joints. Both are 1 with fewer than three blocks.
     """
-    regression, noise = trial.regression, trial.noise()
+    regression = trial.regression
     if len(regression.blocks) < 3:
         return 1.0, 1.0
     alone = np.empty_like(trial.by_block)
     for b, fewer in enumerate(regression.without_each()):
         for j, (factor, own) in enumerate(zip(fewer.factors, regression.only(b).factors, strict=True)):
-            size = np.linalg.norm(factor.r[:, :-1], axis=0)
-            scale, beta = np.where(size > 0, size, 1.0), np.zeros(len(regression.base))
-            beta[factor.columns] = least_squares(factor.r[:, :-1] / scale, factor.r[:, -1], _MIN_DIRECTION) / scale
+            beta = np.zeros(len(regression.base))
+            beta[factor.columns] = solve_directions(factor.r[:, :-1], factor.r[:, -1])
             alone[b, j] = own.misfit(beta)
-    together, separate = block_scores(trial, noise), np.sum(alone / noise ** 2, axis=1)
+    together, separate = trial.block_scores, np.sum(alone / trial.noise ** 2, axis=1)
     ratio = np.log(np.maximum(together, 1e-300)) - np.log(np.maximum(separate, 1e-300))
     return float(np.exp(ratio.mean())), posterior_weights([together, separate])[0]
-
-
-def own_score(trial: Trial, noise: Array) -> float:
-    """Return the mean squared residual of joints fitted alone, in units of the noise (dof,). Wrong torque scales of
-    other joints have no effect on it."""
-    return float(np.sum(trial.alone / noise ** 2) / max(float(trial.rows.sum()), 1.0))
-
-
-def mean_log_share(trial: Trial) -> float:
-    """Return the mean logarithm of the joints' relative squared residuals in cross-validation, which does not depend on
-    the scales of the torques."""
-    share = trial.typical / np.where(trial.power > 0, trial.power, 1.0)
-    return float(np.mean(np.log(share + NOISE_FLOOR ** 2)))

@@ -34,22 +34,18 @@ from dynid.validate.hypotheses.screen import HypothesisScreen
 from dynid.validate.hypotheses.trial import (
     BLOCKS,
     Trial,
-    block_scores,
     fold_logs,
-    mean_score,
-    own_score,
     posterior_weights,
-    score,
     try_out,
 )
 
-EXCERPT_ROWS = 16000  # rows at full rate of all logs that motions are tried on, or as many as leave
-EXCERPT_DECIMATED_ROWS = 1000  # rows after decimation: some dozen for each parameter of a usual arm
-FITTED_ROWS = 300  # of all logs, that numbers of hypotheses are fitted to: they are reported, unlike those that select
-MOTIONS_REFINED = 4  # of the motion hypotheses, the most promising ones
+EXCERPT_ROWS = 16000  # rows at full rate of the excerpt of all logs on which hypotheses are compared
+EXCERPT_DECIMATED_ROWS = 1000  # rows of the excerpt after decimation, at least: some dozen for each parameter of an arm
+FITTED_ROWS = 300  # rows of all logs to which the reported number of a hypothesis, such as a delay, is fitted
+MOTIONS_REFINED = 4  # number of the most promising hypotheses about the motion, whose numbers are refined
 SCALE_CAUSES = ("drive-gain", "torque-sign")
 BACKLASH_CAUSE = "residual-follows-backlash"
-MIRRORED = ("position-sign",)  # causes of which another joint explains the same: the mirror image of an arm
+MIRRORED = ("position-sign",)  # causes that another joint explains as well, because the arm has a mirror image
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +76,11 @@ class Balance:
         best: the best hypothesis, or None if none is significant.
         rivals: other causes with a posterior weight above RIVAL_WEIGHT.
         weighed: all hypotheses, the most probable first.
-        gravity: direction of gravity, if estimated.
     """
 
     best: Hypothesis | None
     rivals: tuple[tuple[Hypothesis, float], ...]
     weighed: tuple[Weighed, ...]
-    gravity: Gravity | None = None
 
 
 def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
@@ -95,15 +89,16 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
     null: the fit to the unchanged data. Screening on a few rows selects the hypotheses that may explain enough; only
     these are compared in cross-validation over blocks of time.
     """
-    noise, dof = null.noise(), problem.model.dof
-    before, own = score(null, noise), own_score(null, noise)
+    noise, dof = null.noise, problem.model.dof
+    before, own = null.score, null.own_score
     likely: list[tuple[float, Hypothesis]] = []
     scales = wrong_scales(problem.regression, noise, clues.inflation, clues.nominal)
     rough = np.sqrt(null.alone / np.where(null.power > 0, null.power, 1.0))
     mixed = np.flatnonzero(rough > thresholds.MIXED_JOINT).tolist()
-    logs, gravity = hypothesis_excerpt(problem.data), None
+    logs = hypothesis_excerpt(problem.data)
     if before > thresholds.CONTRADICTION_ASKED * own or np.any(rough > thresholds.ROUGH_JOINT):
-        # Where joints do not contradict each other, only one that leaves much of its own torque can move otherwise.
+        # If joints do not contradict each other, only the motion of a joint whose own equations leave a large residual
+        # can be wrong.
         fitted, loose = (HypothesisScreen.from_problem(problem, logs, noise, FITTED_ROWS),
                          np.flatnonzero(rough > thresholds.ROUGH_JOINT).tolist())
         likely = _motions(HypothesisScreen.from_problem(problem, logs, noise), fitted,
@@ -111,56 +106,41 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
         gravity = _gravity(problem, fitted)
         likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
     if scales is None and not likely and not clues.gaps:
-        return Balance(None, (), (), gravity)
+        return Balance(None, (), ())
     likely.sort(key=lambda pair: pair[0])
-    # If none can be material, decimated logs show how much the best explains.
+    # If no hypothesis explains enough to be reported, decimated logs suffice to state how much the best one explains.
     is_coarse = scales is None and not clues.gaps and likely[0][0] > thresholds.MATERIAL
     if is_coarse or logs is not problem.data or len(problem.regression.blocks) != BLOCKS:  # the same blocks for all
         null = try_out(_unchanged(problem, tuple(map(decimated, logs)) if is_coarse else logs))
-        noise = null.noise()
-        before, own = score(null, noise), own_score(null, noise)
+        noise, before, own = null.noise, null.score, null.own_score
     simple = np.asarray(clues.followed, dtype=float)
     terms = before - float(np.sum(simple * null.alone / noise ** 2)) / max(float(null.rows.sum()), 1.0)
-    compared: list[_Judged] = []
+    compared: list[tuple[Trial, Hypothesis]] = []
     material, share = set[int](), thresholds.SECOND_MATERIAL if clues.second else thresholds.MATERIAL
     for one in (*([] if scales is None else [_scaled(scales, dof)]), *(one for _, one in likely)):
         trial = changed_trial(problem, logs, one, noise, is_coarse=is_coarse)
-        compared.append(_Judged(score(trial, noise, one.torque), one, block_scores(trial, noise, one.torque),
-                              mean_score(trial, noise, one.torque)))
-        if compared[-1].misfit <= share * min(before, terms) and _matters(null, trial, one, noise, logs):
+        compared.append((trial, one))
+        if trial.score <= share * min(before, terms) and _matters(null, trial, one, logs):
             material.add(id(one))
         elif one.cause not in SCALE_CAUSES:
             break  # hypotheses that explain less on the screening rows are not tested
-    compared.sort(key=lambda one: one.misfit)
+    compared.sort(key=lambda pair: pair[0].score)
     joints = problem.regression.joints
-    weights = posterior_weights([one.blocks for one in compared] + [block_scores(null, noise)])
-    weighed = tuple(Weighed(one.hypothesis.cause, tuple(joints[j] for j in one.hypothesis.joints),
-                            one.hypothesis.values, one.misfit, before, weight)
-                    for one, weight in zip(compared, weights, strict=False))
-    least, best = (compared[0].misfit, compared[0].hypothesis) if compared else (np.inf, Hypothesis(""))
+    weights = posterior_weights([*(trial.block_scores for trial, _ in compared), null.block_scores])
+    weighed = tuple(Weighed(one.cause, tuple(joints[j] for j in one.joints), one.values, trial.score, before, weight)
+                    for (trial, one), weight in zip(compared, weights, strict=False))
+    least, best = (compared[0][0].score, compared[0][1]) if compared else (np.inf, Hypothesis(""))
     # Scales have passed their own thresholds. Nothing is reported if the unchanged data may be right.
     is_likely = (weights[-1] < thresholds.RIVAL_WEIGHT and least < thresholds.REMAINING_MISFIT * own
-                 and _explains(before, least, own) and _explains(mean_score(null, noise), compared[0].mean, own)
+                 and _explains(before, least, own) and _explains(null.mean_score, compared[0][0].mean_score, own)
                  and (before > own or best.cause not in SCALE_CAUSES)
                  and not (best.cause == BACKLASH_CAUSE and is_presliding(problem, logs, noise, best)))
     if is_likely and (id(best) in material or (best.cause in SCALE_CAUSES and least < min(before, terms))):
-        rivals = tuple((one.hypothesis, weight) for one, weight in zip(compared[1:], weights[1:], strict=False)
-                       if weight > thresholds.RIVAL_WEIGHT
-                       and (one.hypothesis.cause != best.cause or best.cause in MIRRORED))
-        return Balance(best, rivals, weighed, gravity)
+        rivals = tuple((one, weight) for (_, one), weight in zip(compared[1:], weights[1:], strict=False)
+                       if weight > thresholds.RIVAL_WEIGHT and (one.cause != best.cause or best.cause in MIRRORED))
+        return Balance(best, rivals, weighed)
     gap = _gap(problem, logs, noise, null, clues) if before < thresholds.REMAINING_MISFIT * own else None
-    return Balance(gap, (), weighed, gravity)
-
-
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """A hypothesis with squared residuals in cross-validation: on typical blocks of time, on each block (blocks,), and
-    the mean over all blocks."""
-
-    misfit: float
-    hypothesis: Hypothesis
-    blocks: Array
-    mean: float
+    return Balance(gap, (), weighed)
 
 
 def _explains(before: float, after: float, own: float) -> bool:
@@ -180,15 +160,14 @@ def _scaled(scales: Scales, dof: int) -> Hypothesis:
                                                          "rivals": tuple(map(float, scales.rivals))})
 
 
-def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, noise: Array, logs: tuple[Samples, ...]) -> bool:
+def _matters(null: Trial, trial: Trial, hypothesis: Hypothesis, logs: tuple[Samples, ...]) -> bool:
     """Whether a hypothesis also reduces the residual of the fit, by a relevant part of some joint's torque."""
-    scale = np.ones(len(noise)) if hypothesis.torque is None else hypothesis.torque
-    inside = float(np.sum(trial.inside / (noise * scale) ** 2)) / float(np.sum(null.inside / noise ** 2))
+    scale = trial.noise / null.noise  # of the hypothesis's torques
     gained = (null.left_out - trial.left_out / scale ** 2) / np.where(null.power > 0, null.power, np.inf)
     worth = thresholds.TORQUE_WORTH
     if hypothesis.cause == "residual-follows-delay":
         worth = thresholds.RELEVANT_TORQUE * worth_of_delay(hypothesis.values[0], max(map(held_for, logs)))
-    return inside < thresholds.MATERIAL and float(np.max(gained)) > worth ** 2
+    return trial.fit_score < thresholds.MATERIAL * null.fit_score and float(np.max(gained)) > worth ** 2
 
 
 def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial, clues: Clues) -> Hypothesis | None:
@@ -199,7 +178,7 @@ def _gap(problem: Problem, logs: tuple[Samples, ...], noise: Array, null: Trial,
         def left(one: Hypothesis, j: int = j, blocks: int = 1) -> float:
             return float(changed_trial(problem, logs, one, noise, blocks).left_out[j] / null.left_out[j])
 
-        best = refined([(left(one), one) for one in (backlash(j, gap) for gap in GAPS)], left, problem.model.dof)
+        best = refined([(left(one), one) for one in (backlash(j, gap) for gap in GAPS)], left)
         value = left(best, blocks=BLOCKS)
         if value < 1.0 - max(thresholds.GAP_EXPLAINED, clues.followed[j]) \
                 and not is_presliding(problem, logs, noise, best):
@@ -242,11 +221,6 @@ def changed_trial(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypot
     return try_out(fold_logs(model, changed, base, problem.threads, blocks), weights)
 
 
-def cross_validated_misfit(problem: Problem, logs: tuple[Samples, ...], hypothesis: Hypothesis, noise: Array) -> float:
-    """Return the mean squared residual in cross-validation of logs corrected for a hypothesis."""
-    return score(changed_trial(problem, logs, hypothesis, noise), noise, hypothesis.torque)
-
-
 def _motions(screen: HypothesisScreen, fitted: HypothesisScreen, doubted: Sequence[int], mixed: Sequence[int]
              ) -> list[tuple[float, Hypothesis]]:
     """Return the hypotheses about the motion that may explain enough, the best of each cause and joint, with fitted
@@ -267,10 +241,10 @@ def _motions(screen: HypothesisScreen, fitted: HypothesisScreen, doubted: Sequen
     hopes = [(hoped(tried), tried) for tried in found.values()]
     hopeful = [pair for pair in hopes if pair[0] < thresholds.SCREEN_HOPED]
     best = sorted(hopeful, key=lambda pair: pair[0])[:MOTIONS_REFINED]
-    finer = [refined(tried, screen.share, dof) for _, tried in best]
+    finer = [refined(tried, screen.share) for _, tried in best]
     likely: list[tuple[float, Hypothesis]] = []
     for _, start in sorted(((screen.share(one), one) for one in finer), key=lambda pair: pair[0]):
-        one = polished(start, fitted.share, dof)
+        one = polished(start, fitted.share)
         likely.append((fitted.share(one), one))
         if likely[-1][0] > thresholds.MATERIAL:
             break  # those that explain less on the screening rows are not tested
@@ -292,4 +266,5 @@ def mounted(gravity: Gravity) -> Hypothesis:
     def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[Model, tuple[Samples, ...]]:
         return with_gravity(required_robot_model(model, "another direction of gravity"), gravity.vector), logs
 
-    return Hypothesis("gravity-direction", (), change, None, tuple(map(float, gravity.vector)), 2)
+    return Hypothesis("gravity-direction", (), change, None, tuple(map(float, gravity.vector)), 2,
+                      {"angle": gravity.angle, "std": tuple(map(float, gravity.std))})

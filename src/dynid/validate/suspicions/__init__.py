@@ -1,25 +1,40 @@
 """Checks for problems, by subject: functions from an estimate with its evidence (`Case`) to findings with codes.
 
-A new check is a function in SUSPICIONS of its module; a new subject is a module in the list below.
+A new check is a function in the module of its subject, and an entry of its stage in SUSPICIONS.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 
 from dynid.findings import Finding
 from dynid.validate.suspicions import compensated, cutoff, known, parameters, residuals, signals, transfer
-from dynid.validate.suspicions.case import Case, Stage, Suspicion, of_second_fit
+from dynid.validate.suspicions.case import Case, Check, of_second_fit
 from dynid.validate.suspicions.causes import Explained, Refit, accepted, explained
 from dynid.validate.suspicions.second_fit import unconstrained_case
 from dynid.validate.thresholds import SECOND_FAULT_TORQUE
 
-__all__ = ["SUSPICIONS", "Case", "Explained", "Refit", "Suspicion", "suspicious"]
+__all__ = ["SUSPICIONS", "Case", "Explained", "Refit", "suspicious"]
 
-# In the order of the findings, stage by stage.
-SUSPICIONS: tuple[Suspicion, ...] = (*signals.SUSPICIONS, *compensated.SUSPICIONS, *residuals.SUSPICIONS,
-                                     *parameters.SUSPICIONS, *known.SUSPICIONS, *signals.AMOUNT_SUSPICIONS,
-                                     *transfer.SUSPICIONS, *cutoff.SUSPICIONS, *parameters.ROBOT_SUSPICIONS)
+# Checks by stage, in the order of their findings. Checks of the data come first and use the logs alone. Checks of the
+# fit use the estimate with faults of the data corrected, unless the data make it worthless. Checks of transfer use
+# other logs and blocks of time.
+SUSPICIONS: dict[Literal["data", "fit", "transfer"], tuple[Check, ...]] = {
+    "data": (signals.joints_at_rest, signals.silent_torques, signals.degrees_for_radians, signals.beyond_limits,
+             signals.encoders_stuck, signals.torques_saturated, signals.clock_against_velocity,
+             signals.velocities_for_positions, signals.rows_held, signals.log_in_itself, signals.positions_rounded,
+             signals.cutoff_too_high, compensated.gravity_removed, signals.too_few_samples),
+    "fit": (residuals.residuals_followed, residuals.torques_late, residuals.residuals_autocorrelated,
+            residuals.residual_outliers, residuals.torques_unexplained, parameters.negative_parameters,
+            parameters.pushing_friction, parameters.driving_friction, parameters.indefinite_inertia,
+            parameters.large_offsets, signals.badly_conditioned),
+    "transfer": (known.known_contradicted, transfer.other_logs, transfer.worth_nothing, transfer.logs_differ,
+                 transfer.odd_block, transfer.parameters_not_constant, cutoff.depends_on_cutoff,
+                 parameters.impossible_links, parameters.energy_grows)}
+_FREE_BASE_CHECKS: tuple[Check, ...] = (signals.joints_at_rest, known.known_contradicted, cutoff.depends_on_cutoff,
+                                        parameters.impossible_links, parameters.energy_grows)
 _NO_FAULT_OF_DATA = {"joint-at-rest", "payload"}  # they have no effect on the residuals
 # Friction and rotors that were chosen on data with a fault may lack a term that the corrected data need.
 _LEFT_BEHIND = {"residuals-autocorrelated", "residual-outliers", "low-r2", "residual-follows-offset",
@@ -37,21 +52,19 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     checked.
     """
     if case.has_free_base:  # faults of such logs are checked by `whole_body_faults`
-        return [finding for suspicion in (Suspicion("data", signals.joints_at_rest), *known.SUSPICIONS,
-                                          *cutoff.SUSPICIONS, *parameters.ROBOT_SUSPICIONS)
-                for finding in suspicion.look(case)], Explained((), case)
-    found = _look("data", case)
+        return _look(_FREE_BASE_CHECKS, case), Explained((), case)
+    found = _look(SUSPICIONS["data"], case)
     if any(finding.severity == "fatal" for finding in found):
         return found, Explained((), case)
     priced, free = unconstrained_case(case)
     cause = accepted(explained(free.plain), free)
-    fit = [] if cause.done else _look("fit", cause.case)
+    fit = [] if cause.done else _look(SUSPICIONS["fit"], cause.case)
     reported = {finding.code for finding in (*found, *cause.findings)} - _NO_FAULT_OF_DATA
     if reported:  # consequences of a fault are not separate causes
         fit = [finding for finding in fit if finding.code not in reported | _LEFT_BEHIND
                and not (finding.code.startswith(_FOLLOWED_PREFIX)
                         and (_FEW_ROWS in reported or _little(cause.case, finding)))]
-    transfer = _look("transfer", case)
+    transfer = _look(SUSPICIONS["transfer"], case)
     explains = reported or any(finding.code.startswith(_FOLLOWED_PREFIX) or finding.code in _EXPLAINS_CUTOFF
                            for finding in (*fit, *transfer))
     if explains and (_most(case, cause.case) or not cutoff.predictions_depend(case)):
@@ -73,6 +86,6 @@ def _little(case: Case, finding: Finding) -> bool:
     return all(x < SECOND_FAULT_TORQUE * size[joint] for x, joint in zip(torque, finding.joints, strict=False))
 
 
-def _look(stage: Stage, case: Case) -> list[Finding]:
-    found = [finding for suspicion in SUSPICIONS if suspicion.stage == stage for finding in suspicion.look(case)]
+def _look(checks: tuple[Check, ...], case: Case) -> list[Finding]:
+    found = [finding for check in checks for finding in check(case)]
     return [of_second_fit(finding, case.estimate.method) for finding in found] if case.is_second_fit else found

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem
@@ -24,8 +24,6 @@ from dynid.validate.physical import Physics
 from dynid.validate.reconstruction import Reconstruction
 from dynid.validate.residual_statistics import ResidualTests
 from dynid.validate.words import inside, sentence
-
-Stage = Literal["data", "fit", "transfer"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,23 +101,7 @@ class Case:
         return [part.tau[:, j] for part in self.problem.data]
 
 
-@dataclass(frozen=True)
-class Suspicion:
-    """One check for a possible problem.
-
-    Attributes:
-        stage: `data` checks come first and use the logs alone. `fit` checks use the estimate with faults of the data
-            corrected, unless the data make it worthless. `transfer` checks use other logs and blocks of time.
-        look: function that returns the findings of the check.
-    """
-
-    stage: Stage
-    look: Callable[[Case], Iterable[Finding]]
-
-
-def suspicions(stage: Stage, *checks: Callable[[Case], Iterable[Finding]]) -> tuple[Suspicion, ...]:
-    """Return the possible problems of one stage."""
-    return tuple(Suspicion(stage, look) for look in checks)
+Check = Callable[[Case], Iterable[Finding]]
 
 
 def suspect(code: str, title: str, about: str, text: str, *, severity: Severity = "warning",
@@ -136,6 +118,6 @@ def of_second_fit(finding: Finding, method: str) -> Finding:
                    second_fit=True)
 
 
-def each(values: Sequence[float] | Array) -> tuple[float, ...]:
+def each(values: ArrayLike) -> tuple[float, ...]:
     """Return one number per joint, parameter or log as evidence of a finding."""
-    return tuple(float(x) for x in np.asarray(values, dtype=float))
+    return tuple(float(x) for x in np.atleast_1d(np.asarray(values, dtype=float)))

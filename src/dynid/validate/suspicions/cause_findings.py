@@ -7,20 +7,17 @@ from collections.abc import Callable
 import numpy as np
 
 from dynid.findings import Evidence, Finding
-from dynid.validate.hypotheses.gravity import Gravity
 from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.residual_statistics import ResidualTests
 from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.words import joint_label, joints_listed, listed
 
 
-def _gain(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+def _gain(case: Case, found: Hypothesis) -> Finding:
     names = case.problem.regression.joints
     joints = [names[j] for j in found.joints]
-    std, improvement = found.details["std"], found.details["improvement"]
-    standard_errors = std if isinstance(std, tuple) else (std,)
-    rivals = found.details["rivals"]
-    others = [names[int(j)] for j in (rivals if isinstance(rivals, tuple) else (rivals,))]
+    standard_errors, improvement = each(found.details["std"]), found.details["improvement"]
+    others = [names[int(j)] for j in each(found.details["rivals"])]
     alternative = f" (or that of {joints_listed(others)} by the inverse)" if others else ""
     nominal = [case.gains[j].by_nominal for j in found.joints]
     evidence: dict[str, float | tuple[float, ...]] = {"improvement": float(np.mean(improvement)),
@@ -32,7 +29,7 @@ def _gain(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
         text = (f"the drive gain of {joint_label(joints[0])} is probably wrong: its torque is {found.values[0]:.2f} "
                 f"+- {standard_errors[0]:.1g} times what the other joints' torques imply{alternative}{known}")
     else:
-        evidence |= {"gain": each(found.values), "std": each(standard_errors)}
+        evidence |= {"gain": each(found.values), "std": standard_errors}
         text = (f"the drive gains of {joints_listed(joints)} are probably wrong: their torques are "
                 f"{listed([f'{value:.2f}' for value in found.values])} times what the other joints' torques "
                 f"imply{alternative}")
@@ -46,14 +43,14 @@ def _on_joints(case: Case, found: Hypothesis, title: str, text: str, evidence: E
                    evidence=evidence)
 
 
-def _sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+def _sign(case: Case, found: Hypothesis) -> Finding:
     many = len(found.joints) > 1
     return _on_joints(case, found, "torque sign", f"the torque{'s' * many} of {{}} {'have' if many else 'has'} the "
                       "wrong sign: only the opposite sign agrees with the torques of the other joints",
                       {"gain": each(found.values) if many else found.values[0]})
 
 
-def _time(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+def _time(case: Case, found: Hypothesis) -> Finding:
     factor = found.values[0]
     return suspect("time-scale", "time stamps", "all logs",
                    "the time stamps are probably wrong by a factor: gravity and accelerations agree if the log lasts "
@@ -62,44 +59,44 @@ def _time(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
                    evidence={"factor": factor})
 
 
-def _gear(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+def _gear(case: Case, found: Hypothesis) -> Finding:
     factor = found.values[0]
     also = f", and its torque as much too {'large' if factor > 1 else 'small'}" if found.details["torque"] else ""
     return _on_joints(case, found, "gear ratio", "the gear ratio of {} is probably wrong: its true motion is "
                       f"{factor:.3g} times the logged one{also}", {"factor": factor})
 
 
-def positions_swapped(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+def positions_swapped(case: Case, found: Hypothesis) -> Finding:
     return _on_joints(case, found, "positions swapped",
                       "the positions of {} are exchanged: each is in the column of another joint")
 
 
-def _position_sign(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+def _position_sign(case: Case, found: Hypothesis) -> Finding:
     of_axis = bool(found.details["torque"])
     text = ("positions and torques of {} have the opposite sign: the log counts them in the direction opposite to the "
             "axis of the robot file" if of_axis else "the position of {} has the opposite sign")
     return _on_joints(case, found, "position sign", text, {"torque": float(of_axis)})
 
 
-def _position_offset(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+def _position_offset(case: Case, found: Hypothesis) -> Finding:
     return _on_joints(case, found, "zero position", "the zero position of {} probably differs from that of the robot "
                       f"file: the torques are consistent with positions that are {found.values[0]:.3g} rad (or m) more "
                       "than logged; check its calibration, or add the difference with log.offset",
                       {"offset": found.values[0]})
 
 
-def _mounting(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
-    assert gravity is not None
-    x, y, z = gravity.vector
-    how = "the opposite direction" if gravity.angle > 175.0 else f"{gravity.angle:.0f} degrees from that of the model"
+def _mounting(case: Case, found: Hypothesis) -> Finding:
+    x, y, z = found.values
+    [angle] = each(found.details["angle"])
+    how = "the opposite direction" if angle > 175.0 else f"{angle:.0f} degrees from that of the model"
     return suspect("gravity-direction", "gravity", "mounting",
                    "the robot is probably mounted differently: the torques are consistent with gravity along "
                    f"({x:.2f}, {y:.2f}, {z:.2f}) m/s^2 in the base frame, {how}; use --gravity estimate, or give the "
                    "vector with --gravity",
-                   evidence={"gravity": each(gravity.vector), "angle": gravity.angle, "std": each(gravity.std)})
+                   evidence={"gravity": found.values, **found.details})
 
 
-def _late(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+def _late(case: Case, found: Hypothesis) -> Finding:
     late, names = found.values[0], case.problem.regression.joints
     std = delay_std(case.tests)
     return suspect("residual-follows-delay", "delay", "all joints",
@@ -120,13 +117,13 @@ def delay_interval(late: float, std: float) -> str:
     return f" (95 % interval {low:.3g} to {high:.3g} ms)" if np.isfinite(std) else ""
 
 
-def _gap(case: Case, found: Hypothesis, gravity: Gravity | None) -> Finding:
+def _gap(case: Case, found: Hypothesis) -> Finding:
     return _on_joints(case, found, "backlash", "the residual of {} is consistent with backlash: at every reversal its "
                       f"encoder moves through a gap of {1000.0 * abs(found.values[0]):.3g} mrad (or mm) before the "
                       "link follows", {"gap": found.values[0]})
 
 
-FINDINGS: dict[str, Callable[[Case, Hypothesis, Gravity | None], Finding]] = {
+FINDINGS: dict[str, Callable[[Case, Hypothesis], Finding]] = {
     "drive-gain": _gain, "torque-sign": _sign, "time-scale": _time, "gear-ratio": _gear,
     "positions-swapped": positions_swapped, "position-sign": _position_sign, "position-offset": _position_offset,
     "gravity-direction": _mounting,

@@ -15,8 +15,7 @@ import numpy as np
 
 from dynid.findings import Finding
 from dynid.model import robot_model
-from dynid.output_fields import output_fields
-from dynid.plain import plain
+from dynid.plain import PlainFields
 from dynid.validate.candidates import BACKLASH
 from dynid.validate.gains import drive_gains
 from dynid.validate.hypotheses.gravity import estimate_gravity
@@ -25,14 +24,8 @@ from dynid.validate.hypotheses.motions import position_sign
 from dynid.validate.hypotheses.nominal import load_on_log, times_solid_steel, torque_factors, wrong_unit
 from dynid.validate.hypotheses.other_log import load_taken_up
 from dynid.validate.hypotheses.signs import inverted_joints, undecided_joints
-from dynid.validate.hypotheses.trial import fold_logs, mean_log_share, try_out
-from dynid.validate.hypotheses.weigh import (
-    Clues,
-    cross_validated_misfit,
-    hypothesis_excerpt,
-    mounted,
-    weigh,
-)
+from dynid.validate.hypotheses.trial import fold_logs, try_out
+from dynid.validate.hypotheses.weigh import Clues, changed_trial, hypothesis_excerpt, mounted, weigh
 from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES
 from dynid.validate.suspicions.exchanged_columns import (
@@ -54,7 +47,7 @@ KILO_UNIT = "they look like kN m, not N m"
 
 
 @dataclass(frozen=True)
-class Refit:
+class Refit(PlainFields, also=("joint", "gain")):
     """Corrections of a second fit: the causes in the order they were found, the affected joints, their numbers (gains,
     factors, seconds), and the method."""
 
@@ -64,18 +57,14 @@ class Refit:
     method: str = METHOD
 
     @property
-    def joint(self) -> str:
-        """Name of the first joint whose data were corrected."""
-        return self.joints[0] if self.joints else ""
+    def joint(self) -> str | None:
+        """Name of the first joint whose data were corrected; None if no single joint was."""
+        return self.joints[0] if self.joints else None
 
     @property
-    def gain(self) -> float:
-        """The number of the first correction: a gain, a factor or a time in seconds."""
-        return self.values[0] if self.values else 1.0
-
-    @output_fields(own_fields=True, joint=str | None, gain=float | None)
-    def to_dict(self) -> dict[str, Any]:
-        return plain({**vars(self), "joint": self.joint or None, "gain": self.values[0] if self.values else None})
+    def gain(self) -> float | None:
+        """The number of the first correction: a gain, a factor or a time in seconds; None if it has none."""
+        return self.values[0] if self.values else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +104,7 @@ def _others_are_worse(case: Case) -> bool:
 def _load_step(state: Explained) -> Explained:
     """Report a load that was taken up or set down during a log."""
     case = state.case
-    found = load_taken_up(case.problem, case.trial.noise()) if case.problem.data else None
+    found = load_taken_up(case.problem, case.trial.noise) if case.problem.data else None
     if found is None:
         return state
     log = case.problem.data[0]
@@ -146,15 +135,15 @@ def accepted(found: Explained, flexible: Case) -> Explained:
         return found
     if not found.hypotheses:
         return replace(found, case=flexible)
-    with_friction, without_fault = mean_log_share(flexible.trial), mean_log_share(found.case.trial)
+    with_friction, without_fault = flexible.trial.mean_log_share, found.case.trial.mean_log_share
     if without_fault < with_friction - math.log(EQUALLY_EXPLAINED):
         return _with_friction(found, flexible)
     logs, model = hypothesis_excerpt(flexible.problem.data), flexible.problem.model
-    before = mean_log_share(try_out(fold_logs(model, logs, flexible.problem.base, flexible.problem.threads)))
+    before = try_out(fold_logs(model, logs, flexible.problem.base, flexible.problem.threads)).mean_log_share
     for hypothesis in found.hypotheses:
         model, logs = hypothesis.change(model, logs)
     base = flexible.problem.base if model is flexible.problem.model else None
-    after = mean_log_share(try_out(fold_logs(model, logs, base, flexible.problem.threads)))
+    after = try_out(fold_logs(model, logs, base, flexible.problem.threads)).mean_log_share
     if after < before + math.log(MATERIAL) or (after < before + math.log(EQUALLY_EXPLAINED)
                                                and _signs_remain(found, flexible)):
         return _with_friction(found, flexible)
@@ -249,10 +238,10 @@ def _reversed_torques(joints: tuple[int, ...], dof: int) -> Hypothesis:
 
 def _agreed(case: Case, hypothesis: Hypothesis) -> bool:
     """Whether a hypothesis does not increase the inconsistency between joints."""
-    problem, noise = case.problem, case.trial.noise()
-    logs = hypothesis_excerpt(problem.data)
-    as_it_is = cross_validated_misfit(problem, logs, Hypothesis(""), noise)
-    return cross_validated_misfit(problem, logs, hypothesis, noise) < (1.0 + SAME_MISFIT) * as_it_is
+    logs = hypothesis_excerpt(case.problem.data)
+    as_it_is, changed = (changed_trial(case.problem, logs, one, case.trial.noise).score
+                         for one in (Hypothesis(""), hypothesis))
+    return changed < (1.0 + SAME_MISFIT) * as_it_is
 
 
 def _mounted_instead(case: Case, inverted: Sequence[int]) -> bool:
@@ -272,8 +261,8 @@ def _positions_instead(case: Case, torques: Hypothesis) -> bool:
     problem, dof = case.problem, case.problem.model.dof
     if not problem.data or len(torques.joints) == dof:
         return False
-    noise, some = case.trial.noise(), hypothesis_excerpt(problem.data)
-    by_positions, by_torques = (cross_validated_misfit(problem, some, one, noise)
+    some = hypothesis_excerpt(problem.data)
+    by_positions, by_torques = (changed_trial(problem, some, one, case.trial.noise).score
                                 for one in (position_sign(torques.joints, dof), torques))
     return by_positions < 0.5 * by_torques
 
@@ -334,13 +323,13 @@ def _weighed(state: Explained) -> Explained:
         return state
     found = weigh(case.problem, case.trial, _clues(case, bool(state.findings)))
     state = replace(state, weighed=(*state.weighed, *found.weighed))
-    best, gravity = found.best, found.gravity
+    best = found.best
     if best is None and _upside_down(case):
         gravity = estimate_gravity(case.problem)
         best = mounted(gravity) if gravity.angle > 90.0 else None
     if best is None:
         return state
-    finding = FINDINGS[best.cause](case, best, gravity)
+    finding = FINDINGS[best.cause](case, best)
     weight = found.weighed[0].weight if found.weighed and found.weighed[0].cause == best.cause else 1.0
     if found.rivals:
         names = case.problem.regression.joints

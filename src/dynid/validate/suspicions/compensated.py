@@ -10,11 +10,12 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.estimate import Problem
 from dynid.findings import Finding
+from dynid.lapack import column_space
 from dynid.model import robot_model
 from dynid.regression.factor import sums_without_each, triangular
 from dynid.validate.gains import nominal_bodies
 from dynid.validate.hypotheses.gravity import with_gravity
-from dynid.validate.suspicions.case import Case, each, suspect, suspicions
+from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.signals import degrees_for_radians
 from dynid.validate.thresholds import CARRIED_GRAVITY, CERTAIN_STANDARD_ERRORS, MAX_GRAVITY_LEFT, MAX_GRAVITY_PART
 from dynid.validate.words import joints_listed
@@ -96,8 +97,7 @@ def _share(tau: Array, gravity: Array, own: Array, down: Array) -> tuple[float, 
     own = own[:, np.any(own, axis=0)]
     if len(tau) < 10 * (own.shape[1] + 3) or not np.ptp(tau) > 0 or not np.any(gravity):
         return None
-    u, s, _ = np.linalg.svd(own / np.linalg.norm(own, axis=0), full_matrices=False)
-    basis = u[:, s > 1e-9 * s[0]]
+    basis = column_space(own, 1e-9)
     alone = gravity - basis @ (basis.T @ gravity)
     nominal = float(np.linalg.norm(alone @ down))
     power, whole = np.sum(alone ** 2, axis=0), float(np.sum(gravity ** 2))
@@ -117,6 +117,3 @@ def _share(tau: Array, gravity: Array, own: Array, down: Array) -> tuple[float, 
     unit = np.sqrt(len(tau)) * float(np.std(tau))
     return (float(np.linalg.norm(coefficients)), float(np.sqrt(spread)),
             float(np.linalg.norm(alone @ coefficients)) / unit, nominal / unit)
-
-
-SUSPICIONS = suspicions("data", gravity_removed)

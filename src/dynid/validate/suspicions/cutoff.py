@@ -11,7 +11,7 @@ from dynid.findings import Evidence, Finding
 from dynid.quantities import percent_text
 from dynid.validate import thresholds
 from dynid.validate.cutoff_influence import CutoffDependence
-from dynid.validate.suspicions.case import Case, each, suspect, suspicions
+from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.words import listed, sentence, span
 
 
@@ -86,6 +86,3 @@ def predictions_depend(case: Case) -> bool:
     """Whether predictions, not only parameters, depend on the cut-off. The cut-off is then a cause of its own, which
     may explain the other findings."""
     return case.cutoff is not None and bool(_changed(case.cutoff, _error(case, case.cutoff)).any())
-
-
-SUSPICIONS = suspicions("transfer", depends_on_cutoff)

@@ -20,7 +20,7 @@ from dynid.validate.hypotheses.hypothesis import Hypothesis, scaled_torques
 from dynid.validate.hypotheses.motions import swapped_positions
 from dynid.validate.hypotheses.screen import HypothesisScreen
 from dynid.validate.hypotheses.signs import inverted_joints, swapped_torques
-from dynid.validate.hypotheses.trial import Trial, fold_logs, mean_log_share, own_score, posterior_weights, try_out
+from dynid.validate.hypotheses.trial import Trial, fold_logs, posterior_weights, try_out
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt, mounted
 from dynid.validate.suspicions.case import Case, suspect
 from dynid.validate.suspicions.cause_findings import positions_swapped
@@ -51,7 +51,7 @@ def find_exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
         least = math.log(thresholds.EQUALLY_EXPLAINED)
         found = positions if lead > least else torques
         doubt = " One of: this, or their positions are exchanged." if abs(lead) < least else ""
-    finding = (_torques_swapped if found.cause == "torques-swapped" else positions_swapped)(case, found, None)
+    finding = (_torques_swapped if found.cause == "torques-swapped" else positions_swapped)(case, found)
     return replace(finding, text=finding.text + doubt), found
 
 
@@ -100,7 +100,7 @@ def _two_torques(j: int, k: int, dof: int) -> Hypothesis:
     return _torques_in_order(order)
 
 
-def _torques_swapped(case: Case, found: Hypothesis, gravity: None) -> Finding:
+def _torques_swapped(case: Case, found: Hypothesis) -> Finding:
     names = case.problem.regression.joints
     joints = [names[j] for j in found.joints]
     pairs = [f"the equations of {joint_label(names[j])} explain the torque logged for {joint_label(names[int(k)])}"
@@ -116,11 +116,10 @@ def _two_columns(case: Case) -> Hypothesis | None:
     rough = np.flatnonzero(null.typical > thresholds.MIXED_COLUMNS_SHARE ** 2 * null.power).tolist()
     if not problem.data or not rough:
         return None
-    screen, same = HypothesisScreen.from_problem(problem, problem.data, null.noise()), Hypothesis("")
+    screen, same = HypothesisScreen.from_problem(problem, problem.data, null.noise), Hypothesis("")
     # Exchanged torques come first, because they share the columns of the motion. They are accepted only if joints
     # contradict each other in the fit, not only in cross-validation.
-    noise, rows = null.noise(), float(null.rows.sum())
-    contradict = float(np.sum(null.inside / noise ** 2)) > thresholds.UNEXPLAINED_MISFIT * own_score(null, noise) * rows
+    contradict = null.fit_score > thresholds.UNEXPLAINED_MISFIT * null.own_score
     kinds = ([_two_torques(j, k, dof) for j, k in combinations(range(dof), 2) if contradict],
              [swapped_positions(j, k, dof) for j, k in combinations(rough, 2)])
     wanted = screen.relative_left(same) - 0.5 * thresholds.SWAP_LOG_GAIN / dof
@@ -154,7 +153,7 @@ def _trial(case: Case, hypothesis: Hypothesis) -> Trial:
 
 def _left(case: Case, hypothesis: Hypothesis) -> float:
     """Return `mean_log_share` of a hypothesis about columns, which is suitable for exchanged torques."""
-    return mean_log_share(_trial(case, hypothesis))
+    return _trial(case, hypothesis).mean_log_share
 
 
 def is_unrelated(case: Case) -> bool:
@@ -181,7 +180,7 @@ def torques_exchanged(case: Case) -> Finding | None:
                 continue
             mixed = replace(one.select([(0, rows)]), tau=other.select([(0, rows)]).tau)
             own = try_out(fold_logs(case.problem.model, (mixed,), case.problem.base, case.problem.threads))
-            if mean_log_share(own) < mean_log_share(case.trial) + math.log(thresholds.UNRELATED_SHARE):
+            if own.mean_log_share < case.trial.mean_log_share + math.log(thresholds.UNRELATED_SHARE):
                 return suspect(
                     "torques-exchanged", "torques exchanged", one.source,
                     f"the torques of {one.source} and {other.source} are exchanged: the motion of the first explains "

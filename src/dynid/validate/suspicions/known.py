@@ -13,7 +13,7 @@ from dynid.estimate.linear import joint_weights, solve
 from dynid.findings import Finding
 from dynid.regression import Regression, TorqueEquations, fold
 from dynid.regression.known import Known, known_parameters
-from dynid.validate.suspicions.case import Case, each, suspect, suspicions
+from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.thresholds import FALSE_ALARM
 from dynid.validate.words import listed
 
@@ -75,6 +75,3 @@ def _misfit(regression: Regression, weights: np.ndarray) -> float:
     """Return the weighted squared residuals of the best parameters, including prior rows."""
     stacked = regression.stack(weights)
     return stacked.misfit(solve(regression, stacked).beta)
-
-
-SUSPICIONS = suspicions("transfer", known_contradicted)

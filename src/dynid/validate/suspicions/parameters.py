@@ -14,7 +14,7 @@ from dynid.regression.equations import unmeasured_joints
 from dynid.validate import thresholds
 from dynid.validate.friction_shape import friction_at, velocity_friction
 from dynid.validate.physical import FreeFall
-from dynid.validate.suspicions.case import Case, each, suspect, suspicions
+from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.words import joints_listed, listed, span
 
 NEGATIVE_TOLERANCE = 1e-9  # relative to the largest value
@@ -59,15 +59,11 @@ def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
     estimate = case.estimate
     items = estimate.base.parameters.items
     found: dict[tuple[str, str, str], list[int]] = {}
-    for i, row in enumerate(estimate.base.matrix):
-        parts = np.flatnonzero(row)
-        value, std = float(estimate.values[i]), float(estimate.std[i])
-        if (not estimate.identified[i] or not all(items[c].never_negative for c in parts) or np.any(row[parts] < 0)
-                or value > -thresholds.NEGATIVE_STANDARD_ERRORS * std
-                or value > -NEGATIVE_TOLERANCE * max(1.0, float(np.abs(estimate.values).max()))):
-            continue
+    least = np.maximum(thresholds.NEGATIVE_STANDARD_ERRORS * estimate.std,
+                       NEGATIVE_TOLERANCE * max(1.0, float(np.abs(estimate.values).max(initial=0.0))))
+    for i in np.flatnonzero(estimate.identified & estimate.base.never_negative & (estimate.values <= -least)):
         kind = items[estimate.base.independent[i]].kind
-        found.setdefault(_NEGATIVE.get(kind.group, _NEGATIVE_OTHER), []).append(i)
+        found.setdefault(_NEGATIVE.get(kind.group, _NEGATIVE_OTHER), []).append(int(i))
     return found
 
 
@@ -239,8 +235,3 @@ def _is_stable_at_logged_speeds(case: Case, fall: FreeFall) -> bool:
     top = np.max([np.abs(log.dq).max(axis=0) for log in case.problem.data], axis=0)
     faster = np.flatnonzero(np.any(np.abs(fall.dq) > top, axis=1))
     return len(faster) > 0 and fall.until(int(faster[0])).stable
-
-
-SUSPICIONS = suspicions("fit", negative_parameters, pushing_friction, driving_friction, indefinite_inertia,
-                        large_offsets)
-ROBOT_SUSPICIONS = suspicions("transfer", impossible_links, energy_grows)

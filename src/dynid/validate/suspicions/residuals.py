@@ -15,11 +15,11 @@ from dynid.validate import thresholds
 from dynid.validate.candidates import BACKLASH, CandidateFit
 from dynid.validate.residual_statistics import JointTests
 from dynid.validate.sampled_rows import SampledRows
-from dynid.validate.suspicions.case import Case, each, suspect, suspicions
+from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.suspicions.second_fit import without_constraints
 from dynid.validate.words import joints_listed, listed, sentence, span
 
-_ROBUST_BLOCKS = 10  # blocks of time: even ones are predicted from odd ones and vice versa
+_ROBUST_BLOCKS = 10  # blocks of time: even ones are predicted from odd ones, and odd ones from even ones
 _REWEIGHTING_STEPS = 12  # iterations of reweighting
 OUTLIER_STD = 4.0  # robust standard deviations beyond which a residual is an outlier
 _SLOWER_ERRORS = 2.0  # standard errors by which outliers must be slower than random rows to be due to reversals
@@ -260,7 +260,3 @@ def _fitted(columns: Array, tau: Array) -> tuple[Array, Array]:
         is_first = step < _REWEIGHTING_STEPS // 2
         value = solve(1.0 / np.maximum(np.abs(rest), 0.1 * scale) if is_first else loss.weight(rest / scale))
     return plain / size, value / size
-
-
-SUSPICIONS = suspicions("fit", residuals_followed, torques_late, residuals_autocorrelated, residual_outliers,
-                        torques_unexplained)

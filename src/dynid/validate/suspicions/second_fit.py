@@ -118,7 +118,6 @@ def _refitted(case: Case, joints: Collection[str] | None = None) -> Case:
 def _impossible_joints(free: Case) -> tuple[str, ...]:
     """Return the joints with negative values of parameters that must be positive."""
     estimate, base, items = free.estimate, free.estimate.base, free.estimate.base.parameters.items
-    owners = {items[base.independent[i]].owner for i, row in enumerate(base.matrix)
-              if estimate.identified[i] and estimate.values[i] < -CLEAR_STANDARD_ERRORS * estimate.std[i]
-              and np.all(row >= 0) and all(items[c].never_negative for c in np.flatnonzero(row))}
+    wrong = estimate.identified & base.never_negative & (estimate.values < -CLEAR_STANDARD_ERRORS * estimate.std)
+    owners = {items[c].owner for c in base.independent[wrong]}
     return tuple(free.problem.regression.joints[j] for j in sorted(owners))

@@ -14,7 +14,7 @@ from dynid.recording.check import Hang, decimal_step, hanging_positions, held_sh
 from dynid.recording.preparation.selection import at_limit, found_limits
 from dynid.validate import thresholds
 from dynid.validate.joint_motion import JointMotion
-from dynid.validate.suspicions.case import Case, Suspicion, each, suspect, suspicions
+from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.words import joint_label, joints_listed
 
 _ENDLESS_RANGE = 4.0 * np.pi  # rad: assumed limit of a joint without limits
@@ -192,7 +192,7 @@ def clock_against_velocity(case: Case) -> Iterator[Finding]:
         factors = []
         for j in range(log.dof):
             a, b = (x[width:, j] - x[:-width, j] for x in (log.q[1:], travel))
-            if np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > thresholds.CLOCK_CORRELATION:
+            if _correlated(a, b):
                 factors.append(float(a @ b / (b @ b)))
         if not factors or np.ptp(factors) > thresholds.CLOCK_OFF * abs(median(factors)):
             continue
@@ -226,6 +226,7 @@ def velocities_for_positions(case: Case) -> Iterator[Finding]:
 
 
 def _correlated(a: Array, b: Array) -> bool:
+    """Whether two signals (rows,) vary, and almost in proportion to each other."""
     return bool(np.ptp(a) > 0.0 and np.ptp(b) > 0.0 and np.corrcoef(a, b)[0, 1] > thresholds.CLOCK_CORRELATION)
 
 
@@ -288,9 +289,3 @@ def badly_conditioned(case: Case) -> Iterator[Finding]:
                       f"{thresholds.MAX_CONDITION:g} is good): "
                       "with noise, some parameters cannot be distinguished; use an exciting trajectory (dynid excite)",
                       evidence={"condition": condition})
-
-
-SUSPICIONS = suspicions("data", joints_at_rest, silent_torques, degrees_for_radians, beyond_limits, encoders_stuck,
-                        torques_saturated, clock_against_velocity, velocities_for_positions, rows_held, log_in_itself,
-                        positions_rounded, cutoff_too_high)
-AMOUNT_SUSPICIONS = (Suspicion("data", too_few_samples), Suspicion("fit", badly_conditioned))

@@ -15,7 +15,7 @@ from dynid.validate import thresholds
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.hypotheses.other_log import what_changed
 from dynid.validate.reconstruction import Reconstruction, TorqueFit
-from dynid.validate.suspicions.case import Case, each, suspect, suspicions
+from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.words import joint_label, joints_listed, listed, sentence, span
 
 EXACT_ERROR = 1e-6  # percent: smaller errors are rounding errors
@@ -222,6 +222,3 @@ def _advice(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
                 f"{'its sign' if min(found.values()) < 0 else 'its unit, gain and load'} in that log")
     return ("check columns, signs and units of this log, that it is the same robot and load, and that its motion is "
             "similar to that of the fitted log")
-
-
-SUSPICIONS = suspicions("transfer", other_logs, worth_nothing, logs_differ, odd_block, parameters_not_constant)
