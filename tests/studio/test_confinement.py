@@ -14,6 +14,7 @@ from studio_client import Client, log_of, urdf
 
 from dynid import Robot
 from dynid.runs.result_folder import write_manifest
+from dynid.studio.confinement import Confinement
 from dynid.studio.server import Opened
 
 SECRET = "secret-of-another-folder"
@@ -180,3 +181,16 @@ def test_a_growing_file_lies_in_the_folder(client: Client, place: Path) -> None:
 def test_results_are_named_by_their_ids(client: Client, result: object) -> None:
     job = client.job("code", result=result, languages=["c"])
     assert job["state"] == "failed" and job["error"]["where"] == "result"
+
+
+def test_packages_outside_the_environment_may_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an environment that uses the user's own packages: numpy is in none of the folders of this Python."""
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "environment"))
+    monkeypatch.setattr("sys.base_prefix", str(tmp_path / "python"))
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path / name))
+    (tmp_path / "workspace").mkdir()
+    confinement = Confinement(tmp_path / "workspace")
+    for package in (np, h5py):
+        confinement._audit("open", (package.__file__, "r", 0))
+    with pytest.raises(PermissionError):
+        confinement._audit("open", (str(tmp_path / "secret.csv"), "r", 0))

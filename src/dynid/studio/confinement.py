@@ -12,6 +12,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dynid.errors import DynidError, RecordingError
 from dynid.files import toml_file
 from dynid.studio.workspace import SESSION
 
+_PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "clarabel", "pydantic", "jinja2")
 _SYSTEM_FOLDERS = ("/dev", "/proc", "/sys")
 _BY_COMMAND = "identify at the command line: dynid identify RUN.toml --trust"
 _REFUSAL_REASON = "the studio reads only files that were uploaded to it"
@@ -34,7 +36,7 @@ class Confinement:
         self.files = self.folder / "files"
         self._secret = os.path.realpath(self.folder / SESSION)  # no file may refer to it
         self.trusted: frozenset[Path] = frozenset()
-        libraries = {sys.prefix, sys.base_prefix, str(Path(dynid.__file__).parents[1]),
+        libraries = {sys.prefix, sys.base_prefix, str(Path(dynid.__file__).parents[1]), *_package_folders(),
                      *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
         cache = os.environ.get("NUMBA_CACHE_DIR")
         places = [*libraries, str(self.folder), *_SYSTEM_FOLDERS, *([] if cache is None else [cache])]
@@ -114,6 +116,15 @@ class Confinement:
             except RecordingError as problem:
                 raise DynidError(problem.reason.replace(str(path), name), problem.advice,
                                  where=f"file {path.name}") from None
+
+
+def _package_folders() -> Iterator[str]:
+    """Return the folders of the packages that dynid loads, which may be outside the environment of this Python, such as
+    a user's own site-packages."""
+    for name in _PACKAGES:
+        found = find_spec(name)
+        if found is not None and found.origin is not None:
+            yield str(Path(found.origin).parents[1])
 
 
 def named_files(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
