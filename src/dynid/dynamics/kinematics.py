@@ -29,7 +29,7 @@ def body_places(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Arr
 def forward_kinematics(robot: Robot, q: ArrayLike, *, threads: int | None = None) -> Array:
     """Return the pose of every body in the base frame (samples, bodies, 4, 4); dependent bodies are last."""
     single, (q,), root = rooted(robot, q=q)
-    case = MotionCase(robot, robot.tree.dof, (q,), threads)
+    case = MotionCase(robot, None, (q,), threads)
     rows, _ = body_places(case.robot, case.motion[0], threads)
     poses = np.zeros((*rows.shape[:2], 4, 4))
     poses[:, :, :3], poses[:, :, 3, 3] = rows if case.places is None else rows[:, case.places], 1.0
@@ -59,7 +59,7 @@ def frame_jacobians(robot: Robot, frames: Sequence[str], q: ArrayLike, *, thread
                     ) -> list[tuple[Array, Array]]:
     """Return pose (samples, 4, 4) and Jacobian (samples, 6, joints) of several frames, with one pass over the tree."""
     _, (q,), root = rooted(robot, q=q)
-    case = MotionCase(robot, robot.tree.dof, (q,), threads)
+    case = MotionCase(robot, None, (q,), threads)
     tree = case.robot
     poses, axes = body_places(tree, case.motion[0], threads)
     found = []
