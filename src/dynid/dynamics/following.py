@@ -156,8 +156,9 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
 
 
 def closed_columns(robot: Robot, motion: TreeMotion, place: Ints, out: Array) -> None:
-    """Write selected entries of the regressor of all bodies of the tree, each contiguous over the samples, in one
-    thread. place (dof, 10 bodies of the tree): row of out (rows, samples) of each entry, -1 for none."""
+    """Compute selected entries of the regressor of all bodies, dependent bodies included, in one thread. Each entry is
+    contiguous over the samples. place (dof, 10 bodies of the tree): row of each entry in out (rows, samples), -1 for an
+    entry that is not computed."""
     followers = robot.followers
     assert followers is not None
     shown = np.any(place.reshape(robot.dof, -1, 10) >= 0, axis=2)

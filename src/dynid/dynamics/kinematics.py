@@ -154,13 +154,17 @@ class Wrench:
 
 
 def series(wrenches: Sequence[Wrench], t: Array) -> Array:
-    """Return the values (times, wrenches, 6) of all wrenches at times t (times,), s, each in its own axes."""
+    """Return the values (times, wrenches, 6) of external wrenches at times t (times,), s. Each wrench has the axes that
+    it states itself."""
     return np.stack([one.at(t) for one in wrenches], axis=1) if wrenches else np.zeros((len(t), 0, 6))
 
 
 def places(robot: Robot, wrenches: Sequence[Wrench]) -> Array:
-    """Return rows (wrenches, 14) for `state.add_wrenches`: index of the body and point of application on it, index of
-    the body whose axes are used and their rotation. Indices are those of the whole tree."""
+    """Return the points of external wrenches as rows (wrenches, 14), the form of `state.add_wrenches`.
+
+    A row has the index of the body and the point on it (3), then the index of the body in whose axes the wrench is
+    given, and a rotation (9) to the axes of that body. Bodies are counted in the tree of all joints.
+    """
     def numbered(body: int) -> int:
         return body if robot.followers is None else robot.followers.place(body)
 

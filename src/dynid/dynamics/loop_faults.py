@@ -37,7 +37,7 @@ def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
 
 
 def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tuple[int, tuple[str, ...]]:
-    """Return the index of the closure that fails at q (dof,), and the joints of its loop that block it.
+    """Return the index of the closure that fails at q (dof,), and the names of the joints that block its loop.
 
     The last closed posture on the path from the initial posture to q is usually singular: the derivatives of the
     closures by the dependent joints lose rank, and the singular direction shows the closure and the joints. Otherwise

@@ -98,8 +98,8 @@ def solve_factored(matrix, order, given, out):
 
 @njit(**INNER_BORROWING)
 def dependent_slopes(matrix, order, jacobian, chosen, out):
-    """Compute out (dependent, n) = -Phi_d^-1 Phi_a: derivatives of the dependent coordinates by the
-    independent ones."""
+    """Compute the derivatives out (dependent, n) of the dependent coordinates by the independent ones, -Phi_d^-1 Phi_a,
+    with the factors of Phi_d."""
     dependent, n = out.shape
     for i in range(dependent):
         for a in range(n):

@@ -252,7 +252,7 @@ def newton_step(closures, plan, work):
 
 @njit(**INNER_BORROWING)
 def slope_rows(plan, work, out):
-    """Compute out (dependent, n LANES): derivatives of the dependent coordinates by the others."""
+    """Compute the derivatives out (dependent, n LANES) of the dependent coordinates by the independent coordinates."""
     width, sides = out.shape[1], work.sides
     solve_lanes(plan.sides, work.store, sides, 0, width // LANES)
     for c in range(len(out)):
@@ -333,8 +333,8 @@ def gather(signal, at, out):
 
 @njit(**INNER_BORROWING)
 def velocities(closures, slope, own, out):
-    """Compute velocities of all joints, out (joints, LANES), from those of the independent ones (n, LANES). For
-    accelerations as input, the result is their contribution to the accelerations."""
+    """Compute the velocities of all joints, out (joints, LANES), from those of the independent joints (n, LANES).
+    Accelerations as input give the accelerations of all joints without their velocity-dependent part."""
     n = len(own)
     for j in range(len(out)):
         c, ratio, to = closures.source[j], closures.ratio[j], out[j]

@@ -71,7 +71,7 @@ def regressor_motion(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) 
 
 
 def body_inertias(robot: Robot, inertias: ArrayLike | None) -> Array:
-    """Return checked inertial parameters (bodies, 10), given as an array or flat; default: those of the robot."""
+    """Return the given inertial parameters as a checked array (bodies, 10); by default those of the robot file."""
     given = np.ascontiguousarray(_nominal_inertias(robot) if inertias is None else inertias, dtype=float)
     followers = robot.followers
     if given.size != 10 * robot.dof and (followers is None or given.size != 10 * followers.tree.dof):
@@ -84,7 +84,7 @@ def body_inertias(robot: Robot, inertias: ArrayLike | None) -> Array:
 
 
 def _nominal_inertias(robot: Robot) -> Array:
-    """Return the nominal inertias of all bodies, with dependent bodies after the robot's own."""
+    """Return the inertial parameters (bodies, 10) of all bodies in the robot file, dependent bodies last."""
     followers = robot.followers
     if followers is None:
         return robot.inertias
@@ -121,11 +121,11 @@ class MotionCase:
         return robot_tree(self.robot)
 
     def torques(self, found: Array) -> Array:
-        """Return the torques (samples, dof) of the independent joints from torques of all joints of the tree."""
+        """Return the torques (samples, dof) of the independent joints from the torques of all joints."""
         return found if self.rates is None else np.einsum("sja,sj->sa", self.rates, found)
 
     def matrices(self, found: Array) -> Array:
-        """Return inertia matrices (samples, dof, dof) of the independent joints from those of the tree."""
+        """Return inertia matrices (samples, dof, dof) of the independent joints from inertia matrices of all joints."""
         if self.rates is None:
             return found
         return np.asarray(np.swapaxes(self.rates, 1, 2) @ found @ self.rates)

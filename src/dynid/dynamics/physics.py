@@ -138,8 +138,8 @@ def regressor_of_checked(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array
 
 def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints,
                       out: Array) -> None:
-    """Compute selected entries of the regressor, each contiguous over the samples, in one thread. place (joints, 10
-    joints) int64: row of out (rows, samples) of each entry, -1 for none."""
+    """Compute selected entries of the regressor in one thread; each entry is contiguous over the samples. place
+    (joints, 10 joints) int64: row of each entry in out (rows, samples), -1 for an entry that is not computed."""
     followers = robot.followers
     if followers is None or not followers.carrying:
         kernels.regressor_columns_kernel(*robot_tree(robot), q, dq, ddq, place, out, 0, len(q))

@@ -73,7 +73,7 @@ def chain_rows(robot: Robot, followers: DependentJoints, numbers: Array) -> Chai
 
 
 def _without_loops(followers: DependentJoints) -> Closures:
-    """Return the arrays of closures for a robot with mimic joints alone: no closures, and only its own coordinates."""
+    """Return the closure arrays of a robot that has mimic joints but no loops: no closures, and its own coordinates."""
     none = np.zeros(0, dtype=np.int64)
     return Closures(none, np.zeros((0, 2), dtype=np.int64), np.zeros((0, 2, 12)), np.zeros(0),
                     *joint_coordinates(followers), none, np.zeros(len(followers.free)), 1.0)
@@ -160,7 +160,7 @@ def _add_wrenches(parent: Any, rows: Any, places: Any, values: Any, bias: Any) -
 
 
 def _is_array(rows: Any) -> bool:
-    """Return whether the numba type of the rows is an array, so that there are no dependent joints."""
+    """Return whether the numba type of `rows` is an array, which it is for a robot without dependent joints."""
     from numba import types
 
     return isinstance(rows, types.Array)

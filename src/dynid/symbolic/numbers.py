@@ -233,8 +233,8 @@ def _as_bodies(term: Term, model: Model) -> Array | None:
 
 
 def _on_tree(robot: Robot, own: Array) -> Array:
-    """Return rows (10 bodies of the tree, columns) in the order of the tree, from rows of the robot's own bodies (10
-    bodies, columns), which rows of dependent bodies may follow."""
+    """Return rows (10 bodies, columns) in the order of the bodies of the tree. own: rows of the independent bodies,
+    optionally followed by rows of the dependent bodies."""
     if robot.followers is None:
         return own
     rows = np.zeros((robot.tree.dof, 10, own.shape[1]))
