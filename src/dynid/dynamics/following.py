@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics import closures, loop_kernels
-from dynid.dynamics.closure_lanes import LANES
+from dynid.dynamics.closures import LANES
 from dynid.dynamics.elimination import Elimination, planned
 from dynid.dynamics.loop_kernels import CLOSED
 from dynid.dynamics.tree import robot_tree
@@ -19,8 +19,7 @@ from dynid.robot.followers import DependentJoints
 from dynid.robot.loops import Closure, Loops
 from dynid.threads import over_samples
 
-_CLOSURE_KINDS = {"point": closures.POINT, "axis": closures.AXIS_CLOSURE, "rigid": closures.RIGID,
-          "rod": closures.ROD}
+_CLOSURE_KINDS = {"point": closures.POINT, "axis": closures.AXIS_CLOSURE, "rigid": closures.RIGID, "rod": closures.ROD}
 _RANK_TOLERANCE = 1e-7  # of the largest singular value: smaller ones count as zero
 _MIN_RANGE_SHARE = 1e-3  # of the joints' ranges about the initial posture: smallest range of random postures
 _NEAR_POSTURES = 0.1  # rad or m of the independent joints
@@ -67,6 +66,11 @@ class Closures(NamedTuple):
     chosen: Ints
     begin: Array
     branch: float
+
+    @property
+    def start(self) -> Array:
+        """Coordinates and determinant (coordinates + 1,) of the closed posture."""
+        return np.append(self.begin, self.branch)
 
 
 class ClosedChain(NamedTuple):
@@ -126,7 +130,7 @@ def closure_conditions(robot: Robot, q: Array) -> Array:
     motion, status = _solved(robot, followers, np.ascontiguousarray(q), still, still, 1)
     conditions = np.full(len(q), np.inf)
     for t in np.flatnonzero(status == CLOSED):
-        rates = _closure_state(followers.tree, chain, len(chain.begin), motion.q[t])[1]
+        rates = _closure_state(followers.tree, chain, motion.q[t])[1]
         conditions[t] = np.linalg.cond(rates[chain.chosen, robot.dof:])
     return conditions
 
@@ -152,8 +156,9 @@ def random_postures(robot: Robot, count: int, rng: np.random.Generator) -> Array
 
 
 def closed_columns(robot: Robot, motion: TreeMotion, place: Ints, out: Array) -> None:
-    """Write selected entries of the regressor of all bodies of the tree, each contiguous over the samples, in one
-    thread. place (dof, 10 bodies of the tree): row of out (rows, samples) of each entry, -1 for none."""
+    """Compute selected entries of the regressor of all bodies, dependent bodies included, in one thread. Each entry is
+    contiguous over the samples. place (dof, 10 bodies of the tree): row of each entry in out (rows, samples), -1 for an
+    entry that is not computed."""
     followers = robot.followers
     assert followers is not None
     shown = np.any(place.reshape(robot.dof, -1, 10) >= 0, axis=2)
@@ -177,28 +182,28 @@ def closure_wrenches(robot: Robot, q: Array, torques: Array) -> Array:
     tree, chain, n = followers.tree, closed_chain(robot).closures, robot.dof
     owner = owners(followers.loops.closures)
     for t in range(len(q)):
-        _, rates, wrenches, poses = _closure_state(tree, chain, len(chain.begin), q[t])
+        equations, rates, bodies = _closure_state(tree, chain, q[t])
         # Virtual work of the dependent coordinates: C_d' torques = Phi_d' forces.
         forces = np.linalg.solve(rates[chain.chosen][:, n:].T, followers.coupling[:, n:].T @ torques[t])
         carried = np.zeros((tree.dof, 6))
         for e, force in zip(chain.chosen, forces, strict=True):
             for body, sign in zip(chain.bodies[owner[e]], (1.0, -1.0), strict=True):
                 if body != BASE:
-                    carried[tree.supports[:, body]] += sign * force * wrenches[e]
-        out[t] = _in_joints(tree, carried, poses)
+                    carried[tree.supports[:, body]] += sign * force * equations[e, 1:]
+        out[t] = _in_joints(tree, carried, bodies)
     return out
 
 
-def _in_joints(tree: Robot, wrenches: Array, poses: Array) -> Array:
+def _in_joints(tree: Robot, wrenches: Array, bodies: Array) -> Array:
     """Return force and moment (joints, 6) in each joint's frame.
 
-    wrenches (joints, 6): moment about the base origin and force, in the base frame. poses (joints, 12): poses of the
-    bodies.
+    wrenches (joints, 6): moment about the base origin and force, in the base frame. bodies: rows of the bodies, see
+    `closures`.
     """
     out = np.empty_like(wrenches)
     for j, joint in enumerate(tree.joints):
-        turn = poses[j, :9].reshape(3, 3) @ joint.after[:3, :3].T
-        origin = poses[j, 9:] - turn @ joint.after[:3, 3]
+        turn = bodies[j, :9].reshape(3, 3) @ joint.after[:3, :3].T
+        origin = bodies[j, 9:12] - turn @ joint.after[:3, 3]
         moment, force = wrenches[j, :3], wrenches[j, 3:]
         out[j, :3], out[j, 3:] = turn.T @ force, turn.T @ (moment - np.cross(origin, force))
     return out
@@ -212,8 +217,8 @@ def _solved(robot: Robot, followers: DependentJoints, q: Array, dq: Array, ddq: 
     rates = np.empty((len(q), joints, robot.dof))
 
     def one_by_one(samples: Ints) -> None:
-        loop_kernels.close_kernel(tree.parent, tree.pose, tree.axis, *chain.closures, q, dq, ddq, samples, motion,
-                                  rates, status, np.empty(len(chain.begin) + 1))
+        start = chain.closures.start
+        loop_kernels.close_kernel(tree, chain.closures, start, q, dq, ddq, samples, motion, rates, status, start.copy())
 
     def piece(start: int, stop: int) -> None:
         if stop - start < _WORTH_LANES * LANES:
@@ -257,17 +262,18 @@ def closed_chain(robot: Robot) -> ClosedChain:
     bodies = np.array([[one.first.body, one.second.body] for one in loops.closures], dtype=np.int64)
     places = np.array([[one.first.pose[:3].ravel(), one.second.pose[:3].ravel()] for one in loops.closures])
     lengths = np.array([one.length if one.kind == "rod" else 1.0 for one in loops.closures])
-    fixed = (kinds, bodies, places, lengths, *joint_coordinates(followers))
+    arrays = Closures(kinds, bodies, places, lengths, *joint_coordinates(followers), np.zeros(0, dtype=np.int64),
+                      np.zeros(followers.coupling.shape[1]), 1.0)
     near = np.asarray(np.linalg.lstsq(followers.coupling, loops.posture - followers.offset, rcond=None)[0])
-    begin = _closed_posture(robot, loops, tree, dof, near, fixed)
-    _, jacobian = linearised(tree, begin, fixed)
+    begin = _closed_posture(robot, loops, tree, dof, near, arrays)
+    _, jacobian = linearised(tree, begin, arrays)
     chosen = _independent_rows(robot, jacobian, dof)
     branch = float(np.linalg.det(jacobian[chosen, dof:]))
     owner = owners(loops.closures)
     left = np.setdiff1d(np.arange(len(owner)), chosen)
     repeated = {loops.closures[k].name: int(count) for k, count in zip(*np.unique(owner[left], return_counts=True),
                                                                        strict=True)}
-    arrays = Closures(*fixed, chosen, begin, branch)
+    arrays = arrays._replace(chosen=chosen, begin=begin, branch=branch)
     return ClosedChain(arrays, _elimination(tree, arrays, jacobian, dof, owner), repeated)
 
 
@@ -275,15 +281,15 @@ def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int, owner:
     """Return the elimination plan of the chosen equations. Derivatives that are zero in random closed postures are
     treated as structural zeros. jacobian (m, coordinates): derivatives in the initial posture. owner (m,): index of the
     closure of each equation."""
-    arrays, n = robot_tree(tree), len(chain.begin)
+    n = len(chain.begin)
     reach = np.linspace(0.0, _NEAR_POSTURES, 9)[:, None]
     q = chain.begin[:dof] + reach * np.random.default_rng(0).uniform(-1.0, 1.0, (len(reach), dof))
     motion, status = np.empty((3, len(q), tree.dof)), np.empty(len(q), dtype=np.int64)
-    loop_kernels.close_kernel(arrays.parent, arrays.pose, arrays.axis, *chain, q, q, q, np.arange(len(q)), motion,
-                              np.empty((len(q), tree.dof, dof)), status, np.empty(n + 1))
+    loop_kernels.close_kernel(robot_tree(tree), chain, chain.start, q, q, q, np.arange(len(q)), motion,
+                              np.empty((len(q), tree.dof, dof)), status, chain.start)
     size = np.abs(jacobian) if np.sum(status == CLOSED) > 4 else np.ones_like(jacobian)
     for posture in motion[0, status == CLOSED]:
-        size = np.maximum(size, np.abs(_closure_state(tree, chain, n, posture)[1]))
+        size = np.maximum(size, np.abs(_closure_state(tree, chain, posture)[1]))
     supports = np.column_stack([tree.supports, np.zeros(tree.dof, dtype=bool)])  # the base is last
     contributions = []
     for e, equation in enumerate(chain.chosen):
@@ -297,39 +303,32 @@ def _elimination(tree: Robot, chain: Closures, jacobian: Array, dof: int, owner:
     return planned(pattern, jacobian[chain.chosen], contributions, dof)
 
 
-def _closure_state(tree: Robot, fixed: tuple[Any, ...], coordinates: int, q: Array) -> tuple[Array, ...]:
-    """Return the result of `closures.closure_state` at joint positions q (joints of the tree,).
-
-    fixed: the fields of `Closures` up to `offset`; coordinates: number of coordinates.
-    """
-    arrays = robot_tree(tree)
-    return closures.closure_state(arrays.parent, arrays.pose, arrays.axis, *fixed[:6], coordinates, q)
+def _closure_state(tree: Robot, chain: Closures, q: Array) -> tuple[Array, ...]:
+    """Return the result of `closures.closure_state` at joint positions q (joints of the tree,)."""
+    return closures.closure_state(robot_tree(tree), chain, len(chain.begin), q)
 
 
-def linearised(tree: Robot, z: Array, fixed: tuple[Any, ...]) -> tuple[Array, Array]:
-    """Return the values (m,) of all closure equations at coordinates z, and their derivatives (m, coordinates).
-
-    fixed: the fields of `Closures` up to `offset`.
-    """
-    source, ratio, offset = fixed[4:7]
-    phi, jacobian, _, _ = _closure_state(tree, fixed, len(z), offset + np.where(source >= 0, ratio * z[source], 0.0))
-    return phi, jacobian
+def linearised(tree: Robot, z: Array, chain: Closures) -> tuple[Array, Array]:
+    """Return the values (m,) of all closure equations at coordinates z, and their derivatives (m, coordinates)."""
+    q = chain.offset + np.where(chain.source >= 0, chain.ratio * z[chain.source], 0.0)
+    equations, jacobian, _ = _closure_state(tree, chain, q)
+    return equations[:, 0], jacobian
 
 
-def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array, fixed: tuple[Any, ...]) -> Array:
+def _closed_posture(robot: Robot, loops: Loops, tree: Robot, dof: int, z: Array, chain: Closures) -> Array:
     """Return coordinates near z at which the loops are closed; positions of independent joints change only if
     needed."""
     for free in (slice(dof, None), slice(None)):
         trial = z.copy()
         for _ in range(100):
-            phi, jacobian = linearised(tree, trial, fixed)
+            phi, jacobian = linearised(tree, trial, chain)
             if not np.isfinite(jacobian).all():
                 break  # the numbers overflow; the loop stays open
             step = np.linalg.lstsq(jacobian[:, free], phi, rcond=1e-9)[0]
             trial[free] -= step / max(1.0, 4.0 * np.abs(step).max(initial=0.0))
             if np.abs(step).max(initial=0.0) < 1e-13:
                 break
-        phi, _ = linearised(tree, trial, fixed)
+        phi, _ = linearised(tree, trial, chain)
         if np.abs(phi).max() < _CLOSED_TO:
             return trial
     worst = int(np.argmax(np.nan_to_num(np.abs(phi), nan=np.inf)))

@@ -177,9 +177,9 @@ def place_rows(source, first, step, places, start, count, out, lo, m):
 
 @njit(**OPTIONS)
 def regressor_columns_kernel(parent, pose, axis, gravity, q, dq, ddq, place, out, start, stop):
-    """Compute selected entries of the regressor, each contiguous over the samples: out (rows, samples).
+    """Compute selected entries of the regressor, out (rows, samples); each entry is contiguous over the samples.
 
-    place (n, 10 n): row of `out` for the entry of each joint and parameter, -1 for none.
+    place (n, 10 n): row of `out` for the entry of each joint and parameter, -1 for an entry that is not computed.
     """
     n = len(parent)
     base, joint, bodies, axes = working_rows(gravity, n)

@@ -29,7 +29,7 @@ def body_places(robot: Robot, q: Array, threads: int | None) -> tuple[Array, Arr
 def forward_kinematics(robot: Robot, q: ArrayLike, *, threads: int | None = None) -> Array:
     """Return the pose of every body in the base frame (samples, bodies, 4, 4); dependent bodies are last."""
     single, (q,), root = rooted(robot, q=q)
-    case = MotionCase(robot, robot.tree.dof, (q,), threads)
+    case = MotionCase(robot, None, (q,), threads)
     rows, _ = body_places(case.robot, case.motion[0], threads)
     poses = np.zeros((*rows.shape[:2], 4, 4))
     poses[:, :, :3], poses[:, :, 3, 3] = rows if case.places is None else rows[:, case.places], 1.0
@@ -59,7 +59,7 @@ def frame_jacobians(robot: Robot, frames: Sequence[str], q: ArrayLike, *, thread
                     ) -> list[tuple[Array, Array]]:
     """Return pose (samples, 4, 4) and Jacobian (samples, 6, joints) of several frames, with one pass over the tree."""
     _, (q,), root = rooted(robot, q=q)
-    case = MotionCase(robot, robot.tree.dof, (q,), threads)
+    case = MotionCase(robot, None, (q,), threads)
     tree = case.robot
     poses, axes = body_places(tree, case.motion[0], threads)
     found = []
@@ -154,13 +154,17 @@ class Wrench:
 
 
 def series(wrenches: Sequence[Wrench], t: Array) -> Array:
-    """Return the values (times, wrenches, 6) of all wrenches at times t (times,), s, each in its own axes."""
+    """Return the values (times, wrenches, 6) of external wrenches at times t (times,), s. Each wrench has the axes that
+    it states itself."""
     return np.stack([one.at(t) for one in wrenches], axis=1) if wrenches else np.zeros((len(t), 0, 6))
 
 
 def places(robot: Robot, wrenches: Sequence[Wrench]) -> Array:
-    """Return rows (wrenches, 14) for `state.add_wrenches`: index of the body and point of application on it, index of
-    the body whose axes are used and their rotation. Indices are those of the whole tree."""
+    """Return the points of external wrenches as rows (wrenches, 14), the form of `state.add_wrenches`.
+
+    A row has the index of the body and the point on it (3), then the index of the body in whose axes the wrench is
+    given, and a rotation (9) to the axes of that body. Bodies are counted in the tree of all joints.
+    """
     def numbered(body: int) -> int:
         return body if robot.followers is None else robot.followers.place(body)
 

@@ -37,7 +37,7 @@ def not_closed(robot: Robot, status: int, where: str, q: Array) -> str:
 
 
 def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tuple[int, tuple[str, ...]]:
-    """Return the index of the closure that fails at q (dof,), and the joints of its loop that block it.
+    """Return the index of the closure that fails at q (dof,), and the names of the joints that block its loop.
 
     The last closed posture on the path from the initial posture to q is usually singular: the derivatives of the
     closures by the dependent joints lose rank, and the singular direction shows the closure and the joints. Otherwise
@@ -51,14 +51,14 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
         trial = z.copy()
         trial[:n] = q
         for _ in range(MAX_CLOSURE_STEPS):
-            phi, jacobian = linearised(followers.tree, trial, chain[:7])
+            phi, jacobian = linearised(followers.tree, trial, chain)
             step = np.linalg.lstsq(jacobian[:, n:], phi, rcond=1e-9)[0]
             trial[n:] -= step / max(1.0, 4.0 * np.abs(step).max(initial=0.0))
         left = np.array([np.abs(phi[owner == k]).max() for k in range(len(loops.closures))])
         worst, second = int(np.argmax(left)), float(np.sort(left)[-2]) if len(left) > 1 else 0.0
         if left[worst] > _OPEN_RESIDUAL and left[worst] > _CLEARLY_OPEN_RATIO * second:
             return worst, _followers_in(followers, loops.closures[worst])
-    _, jacobian = linearised(followers.tree, z, chain[:7])
+    _, jacobian = linearised(followers.tree, z, chain)
     left_side, values, right_side = np.linalg.svd(jacobian[chain.chosen][:, n:])
     lost = values <= max(values[-1] * 1.001, _SINGULAR_RATIO * 1e-3 * values[0])
     held, moved = np.abs(left_side[:, lost]).max(axis=1), np.abs(right_side[lost]).max(axis=0)
@@ -78,15 +78,15 @@ def _followers_in(followers: DependentJoints, closure: Closure) -> tuple[str, ..
 
 def _last_closed(robot: Robot, followers: DependentJoints, q: Array) -> Array:
     """Return the coordinates of the last closed posture on the path to q (dof,)."""
-    chain, arrays, n = closed_chain(robot).closures, robot_tree(followers.tree), robot.dof
-    begin, reached = chain.begin[:n], np.append(chain.begin, chain.branch)
+    chain, tree, n = closed_chain(robot).closures, robot_tree(followers.tree), robot.dof
+    begin, reached = chain.begin[:n], chain.start
     low, high = 0.0, 1.0
     for _ in range(_PATH_HALVINGS):
         middle = 0.5 * (low + high)
         trial, trying = (begin + middle * (q - begin))[None], reached.copy()
         status = np.zeros(1, dtype=np.int64)
-        loop_kernels.close_kernel(arrays.parent, arrays.pose, arrays.axis, *chain[:8], reached[:-1].copy(), reached[-1],
-                                  trial, np.zeros_like(trial), np.zeros_like(trial), np.zeros(1, dtype=np.int64),
+        still = np.zeros_like(trial)
+        loop_kernels.close_kernel(tree, chain, reached, trial, still, still, np.zeros(1, dtype=np.int64),
                                   np.empty((3, 1, followers.tree.dof)), np.empty((1, followers.tree.dof, n)), status,
                                   trying)
         if status[0] == CLOSED:

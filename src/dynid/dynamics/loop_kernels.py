@@ -1,5 +1,5 @@
 """Positions, velocities and accelerations of the joints of closed loops, sample by sample, by Newton's method on the
-closure equations of `closures`."""
+closure equations of `closures`. `tree` is a `Tree`, `closures` are `Closures`, and `here` are arrays `OnePosture`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ import math
 
 import numpy as np
 
-from dynid.dynamics.closures import closure_bias, closure_jacobian, closure_size, equation_count, place_closures
+from dynid.dynamics.closures import (
+    MOTION,
+    ONE_POSTURE,
+    bias_lanes,
+    closure_jacobian,
+    equations_lanes,
+    motion_lanes,
+    one_posture,
+    place_lanes,
+    set_joints,
+)
 from dynid.dynamics.compiled import ALLOCATING, INNER_BORROWING, OPTIONS
 from dynid.dynamics.kernels import base_rows, place_rows
 from dynid.dynamics.tiles import (
@@ -24,7 +34,6 @@ from dynid.dynamics.tiles import (
     project_columns_tile,
     wrench_columns_tile,
 )
-from dynid.dynamics.vectors import cross, vector
 from dynid.kernel_store import njit
 
 CLOSED, OPEN, SINGULAR, OTHER_BRANCH = 0, 1, 2, 3
@@ -89,8 +98,8 @@ def solve_factored(matrix, order, given, out):
 
 @njit(**INNER_BORROWING)
 def dependent_slopes(matrix, order, jacobian, chosen, out):
-    """Compute out (dependent, n) = -Phi_d^-1 Phi_a: derivatives of the dependent coordinates by the
-    independent ones."""
+    """Compute the derivatives out (dependent, n) of the dependent coordinates by the independent ones, -Phi_d^-1 Phi_a,
+    with the factors of Phi_d."""
     dependent, n = out.shape
     for i in range(dependent):
         for a in range(n):
@@ -107,55 +116,56 @@ def dependent_slopes(matrix, order, jacobian, chosen, out):
 
 
 @njit(**INNER_BORROWING)
-def take_step(square, order, phi, chosen, right, step, z, n):
-    """Correct the dependent coordinates of z by a Newton step with the current factors; return the size of the step."""
+def take_step(square, order, equations, chosen, right, step, z):
+    """Correct the dependent coordinates of z (coordinates, 1) by a Newton step with the current factors; return the
+    size of the step."""
+    n = len(z) - len(chosen)
     for i in range(len(chosen)):
-        right[i] = phi[chosen[i]]
-    solve_factored(square, order, right, step)
+        right[i, 0] = equations[chosen[i], 0]
+    solve_factored(square, order, right[:, 0], step)
     size = 0.0
     for c in range(len(chosen)):
-        z[n + c] -= step[c]
+        z[n + c, 0] -= step[c]
         size = max(size, abs(step[c]))
     return size
 
 
 @njit(**INNER_BORROWING)
-def factored_here(kinds, bodies, parent, wrenches, S, source, ratio, chosen, n, jacobian, square, order):
+def factored_here(tree, closures, here, jacobian, square, order):
     """Compute the closure derivatives and factorise those by the dependent coordinates; return the determinant."""
-    closure_jacobian(kinds, bodies, parent, wrenches, S, source, ratio, jacobian)
-    for i in range(len(chosen)):
-        for c in range(len(chosen)):
-            square[i, c] = jacobian[chosen[i], n + c]
+    closure_jacobian(closures, tree.parent, here.bodies, here.equations, jacobian)
+    n = jacobian.shape[1] - len(square)
+    for i in range(len(square)):
+        for c in range(len(square)):
+            square[i, c] = jacobian[closures.chosen[i], n + c]
     return factor(square, order)
 
 
 @njit(**INNER_BORROWING)
-def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen, n, usable, exact, z,
-           q, R, P, S, phi, wrenches, ends, jacobian, square, order, right, step):
-    """Solve the closures for the dependent coordinates of z, with the first n fixed; return status and determinant.
+def newton(tree, closures, usable, exact, z, here, jacobian, square, order, right, step):
+    """Solve the closures for the dependent coordinates of z (coordinates, 1), with the others fixed; return status and
+    determinant.
 
     exact: largest size of the last step. usable: factors of a nearby posture are used as long as each step reduces the
     error tenfold, which saves most factorisations. At the end all arrays are those of the solution.
     """
     last = math.inf
     for _ in range(_MAX_NEWTON_STEPS):
-        place_closures(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, z, q, R, P, S, phi,
-                       wrenches, ends)
+        set_joints(closures, 0, z, here.x, ONE_POSTURE)
+        place_lanes(tree, here.x, here.joint, here.bodies, ONE_POSTURE)
+        equations_lanes(closures, here.bodies, here.ends, here.equations, ONE_POSTURE)
         fresh, determinant = not usable or last < _NEAR_TOLERANCE, 0.0
         if fresh:
-            determinant = factored_here(kinds, bodies, parent, wrenches, S, source, ratio, chosen, n, jacobian, square,
-                                        order)
+            determinant = factored_here(tree, closures, here, jacobian, square, order)
             if determinant == 0.0:
                 return SINGULAR, 0.0
-        size, before = take_step(square, order, phi, chosen, right, step, z, n), last
+        size, before = take_step(square, order, here.equations, closures.chosen, right, step, z), last
         if not size < 1e3:
             return OPEN, 0.0
         if fresh and (size < exact or 0.1 * before < size < CONVERGED):  # or limited by rounding
-            for j in range(len(q)):
-                if source[j] >= n:
-                    q[j] = offset[j] + ratio[j] * z[source[j]]
-            for e in range(len(phi)):  # redundant equations must be satisfied too
-                if abs(phi[e]) > STAYS_OPEN:
+            set_joints(closures, len(z) - len(step), z, here.x, ONE_POSTURE)
+            for e in range(len(here.equations)):  # redundant equations must be satisfied too
+                if abs(here.equations[e, 0]) > STAYS_OPEN:
                     return OPEN, 0.0
             return CLOSED, determinant
         usable = size < 0.1 * last
@@ -164,59 +174,53 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
 
 
 @njit(**ALLOCATING)
-def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen, begin, branch, q,
-                 dq, ddq, samples, motion, rates, status, reached):
+def close_kernel(tree, closures, start, q, dq, ddq, samples, motion, rates, status, reached):
     """Compute the motion (3, samples, joints of the tree) of all joints from positions, velocities and accelerations q,
     dq, ddq (samples, n) of the independent joints.
 
     rates (samples, joints of the tree, n): derivatives by the n independent coordinates; status (samples,). samples:
-    indices to solve, in this order. begin (coordinates,): a closed posture; branch: its determinant. Each sample starts
-    from the previous one, in steps within the convergence range of Newton's method, or from `begin` if that fails.
-    reached (coordinates + 1,): coordinates and determinant of the last solution.
+    indices to solve, in this order. start (coordinates + 1,): coordinates and determinant of a closed posture. Each
+    sample starts from the previous one, in steps within the convergence range of Newton's method, or from `start` if
+    that fails. reached (coordinates + 1,): coordinates and determinant of the last solution.
     """
-    n, joints, m = q.shape[1], len(parent), len(kinds)
-    dependent, coordinates = len(chosen), len(begin)
-    equations = equation_count(kinds)
-    z, trial, full = begin.copy(), begin.copy(), np.empty(joints)
-    R, P, S = np.empty((joints, 9)), np.empty((joints, 3)), np.empty((joints, 6))
-    phi, wrenches, ends = np.empty(equations), np.empty((equations, 6)), np.empty((m, 24))
-    jacobian, square = np.empty((equations, coordinates)), np.empty((dependent, dependent))
-    order, right, step = np.empty(dependent, np.int64), np.empty(dependent), np.empty(dependent)
+    n, joints, dependent, coordinates = q.shape[1], len(tree.parent), len(closures.chosen), len(start) - 1
+    z, trial, here = start[:-1].copy(), np.empty((coordinates, 1)), one_posture(closures)
+    jacobian, square = np.empty((len(here.equations), coordinates)), np.empty((dependent, dependent))
+    order, right, step = np.empty(dependent, np.int64), np.empty((dependent, 1)), np.empty(dependent)
     slope, fresh = np.zeros((dependent, n)), True  # of the dependent coordinates: now and at two previous solutions
     before, earlier = np.zeros((dependent, n)), np.zeros((dependent, n))
-    V, A, guess = np.zeros((joints + 1, 6)), np.zeros((joints + 1, 6)), np.empty(dependent)
-    last = branch
+    motions, velocity, guess = np.zeros((joints + 1, MOTION)), np.empty(joints), np.empty(dependent)
+    last = start[-1]
     for t in samples:
         how, first, determinant = OPEN, fresh, last
         for again in range(2):
             if again and (first or how == CLOSED):
                 break
             if fresh:
-                z[:] = begin
+                z[:] = start[:-1]
                 slope[:] = 0.0
                 before[:] = 0.0
                 earlier[:] = 0.0
-                determinant = branch
+                determinant = start[-1]
             share, done = 1.0, 0.0  # of the path to the sample: next step, and completed part
             while done < 1.0:
                 longest = 0.0
                 for a in range(n):
                     longest = max(longest, abs(q[t, a] - z[a]))
                 portion = min(1.0, share / (1.0 - done), LONGEST_STEP / longest if longest > 0.0 else 1.0)
-                trial[:] = z
+                trial[:, 0] = z
                 for a in range(n):
                     moved = portion * (q[t, a] - z[a])
-                    trial[a] = q[t, a] if portion == 1.0 else z[a] + moved
+                    trial[a, 0] = q[t, a] if portion == 1.0 else z[a] + moved
                     for c in range(dependent):  # derivatives are extrapolated (Adams-Bashforth)
-                        trial[n + c] += (23.0 * slope[c, a] - 16.0 * before[c, a] + 5.0 * earlier[c, a]) / 12.0 * moved
-                guess[:] = trial[n:]
+                        share_of_slopes = 23.0 * slope[c, a] - 16.0 * before[c, a] + 5.0 * earlier[c, a]
+                        trial[n + c, 0] += share_of_slopes / 12.0 * moved
+                guess[:] = trial[n:, 0]
                 exact = _EXACT_TOLERANCE if longest > _LONG_STEP else CONVERGED
-                how, found = newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen,
-                                    n, not fresh, exact, trial, full, R, P, S, phi, wrenches, ends, jacobian, square,
-                                    order, right, step)
+                how, found = newton(tree, closures, not fresh, exact, trial, here, jacobian, square, order, right, step)
                 correction = 0.0
                 for c in range(dependent):
-                    correction = max(correction, abs(trial[n + c] - guess[c]))
+                    correction = max(correction, abs(trial[n + c, 0] - guess[c]))
                 # Branches meet where the determinant is zero: no step goes more than half of the way to such a posture.
                 if how != CLOSED or correction > LARGEST_CORRECTION or found / determinant < LEAST_SHARE:
                     how = OTHER_BRANCH if how == CLOSED else how
@@ -226,10 +230,10 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
                     continue
                 done = 1.0 if portion == 1.0 else done + portion * (1.0 - done)
                 share = 2.0 * share
-                z[:], determinant = trial, found
+                z[:], determinant = trial[:, 0], found
                 earlier[:] = before
                 before[:] = slope
-                dependent_slopes(square, order, jacobian, chosen, slope)
+                dependent_slopes(square, order, jacobian, closures.chosen, slope)
                 if fresh:
                     before[:] = slope
                     earlier[:] = slope
@@ -241,48 +245,32 @@ def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, rat
             continue
         reached[:-1] = z
         reached[-1] = determinant
-        write_motion(parent, kinds, chosen, source, ratio, n, full, slope, dq[t], ddq[t], S, V, A, wrenches, ends,
-                     lengths, bodies, square, order, right, step, motion[:, t], rates[t])
+        write_motion(tree, closures, here, slope, dq[t], ddq[t], velocity, motions, square, order, right, step,
+                     motion[:, t], rates[t])
 
 
 @njit(**INNER_BORROWING)
-def write_motion(parent, kinds, chosen, source, ratio, n, q, slope, dq, ddq, S, V, A, wrenches, ends, lengths, bodies,
-                 square, order, right, step, motion, rates):
+def write_motion(tree, closures, here, slope, dq, ddq, velocity, motions, square, order, right, step, motion, rates):
     """Compute positions, velocities and accelerations `motion` (3, joints) of all joints of the tree for one sample,
     and the derivatives `rates` (joints, n) of the positions by the independent coordinates."""
-    joints, dependent = len(parent), len(chosen)
+    joints, n = rates.shape
     for j in range(joints):
-        velocity, z = 0.0, source[j]
+        z, ratio, velocity[j] = closures.source[j], closures.ratio[j], 0.0
         for a in range(n):
-            rates[j, a] = (0.0 if z < 0 else ratio[j] * slope[z - n, a] if z >= n else ratio[j] if z == a else 0.0)
-            velocity += rates[j, a] * dq[a]
-        motion[0, j], motion[1, j] = q[j], velocity
-    # Twists, and their rates without acceleration of the coordinates: dS/dt = V_parent x S.
+            rates[j, a] = 0.0 if z < 0 else ratio * slope[z - n, a] if z >= n else ratio if z == a else 0.0
+            velocity[j] += rates[j, a] * dq[a]
+        motion[0, j], motion[1, j] = here.x[j, 0], velocity[j]
     for i in range(joints):
-        s, v, d = vector(S[i], 0, 1), vector(S[i], 3, 1), motion[1, i]
-        for x in range(6):
-            V[i, x] = V[parent[i], x] + S[i, x] * d  # the base is last, with zeros
-            A[i, x] = A[parent[i], x]
-        w, u = vector(V[i], 0, 1), vector(V[i], 3, 1)
-        turn, across, along = cross(w, s), cross(w, v), cross(u, s)
-        for x in range(3):
-            A[i, x] += turn[x] * d
-            A[i, 3 + x] += (across[x] + along[x]) * d
-    row, c = 0, 0
-    for k in range(len(kinds)):
-        for e in range(closure_size(kinds[k])):
-            if c < dependent and chosen[c] == row:  # in ascending order
-                right[c] = closure_bias(kinds[k], e, bodies[k], wrenches[row], ends[k], lengths[k], V, A)
-                c += 1
-            row += 1
+        motion_lanes(here.bodies[i], velocity[i:i + 1], motions[tree.parent[i]], motions[i], ONE_POSTURE)
+    bias_lanes(closures, 0, here.equations, here.ends, motions, right, ONE_POSTURE)
     # Phi_d ddz_d = -(Phi_a ddz_a + bias); the slopes already contain the first part.
-    solve_factored(square, order, right, step)
+    solve_factored(square, order, right[:, 0], step)
     for j in range(joints):
         acceleration = 0.0
         for a in range(n):
             acceleration += rates[j, a] * ddq[a]
-        if source[j] >= n:
-            acceleration -= ratio[j] * step[source[j] - n]
+        if closures.source[j] >= n:
+            acceleration -= closures.ratio[j] * step[closures.source[j] - n]
         motion[2, j] = acceleration
 
 

@@ -12,23 +12,23 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid.arrays import Array, Bools
-from dynid.dynamics.closure_lanes import (
+from dynid.dynamics.closures import (
     END,
     EQUATION,
     FRAME,
     LANES,
+    MANY_POSTURES,
     MOTION,
     bias_lanes,
+    equation_count,
     equations_lanes,
-    factor_lanes,
     motion_lanes,
     place_lanes,
-    rates_lanes,
+    rate_lanes,
     set_joints,
-    solve_lanes,
 )
-from dynid.dynamics.closures import equation_count
 from dynid.dynamics.compiled import INNER, INNER_BORROWING, OPTIONS
+from dynid.dynamics.elimination import INVERT, MULTIPLY
 from dynid.dynamics.loop_kernels import CLOSED, CONVERGED, LARGEST_CORRECTION, LEAST_SHARE, LONGEST_STEP, STAYS_OPEN
 from dynid.kernel_store import njit
 
@@ -38,7 +38,7 @@ _LARGEST_MULTIPLIER = 1e4  # of an elimination whose pivot order was chosen in a
 
 
 class Work(NamedTuple):
-    """Work arrays for LANES parallel postures; arrays not listed here: see `closure_lanes`.
+    """Work arrays for LANES parallel postures; arrays not listed here: see `closures`.
 
     Attributes:
         z, before: coordinates of the current and the previous step (coordinates, LANES).
@@ -169,12 +169,61 @@ def advance(tree, closures, plan, k, exact, work):
 @njit(**INNER_BORROWING)
 def linearise(tree, closures, plan, work):
     """Compute body poses and closure equations, and factorise the derivatives of these equations."""
-    place_lanes(tree.parent, tree.pose, tree.axis, closures.source, closures.ratio, closures.offset, work.z, work.x,
-                work.joint, work.bodies, work.z.shape[1])
-    equations_lanes(closures.kinds, closures.bodies, closures.places, closures.lengths, work.bodies, work.ends,
-                    work.equations)
+    set_joints(closures, 0, work.z, work.x, MANY_POSTURES)
+    place_lanes(tree, work.x, work.joint, work.bodies, MANY_POSTURES)
+    equations_lanes(closures, work.bodies, work.ends, work.equations, MANY_POSTURES)
     rates_lanes(plan.terms, plan.shares, work.equations, work.bodies, work.store, work.sides)
     factor_lanes(plan.factor, work.store, work.growth)
+
+
+@njit(**INNER_BORROWING)
+def rates_lanes(terms, shares, equations, bodies, store, sides):
+    """Compute the derivatives of the closure equations by dependent (Phi_d) and independent coordinates (Phi_a).
+
+    Phi_d is written to the store (rows, LANES) of an `Elimination`, Phi_a to its right-hand sides (dependent, (n + 1)
+    LANES); all other entries are zero.
+    """
+    store[:] = 0.0
+    sides[:] = 0.0
+    rows, flat = len(store), sides.reshape(-1)
+    for k in range(len(terms)):
+        at = terms[k, 2]
+        out = store[at] if at < rows else flat[(at - rows) * LANES:(at - rows + 1) * LANES]
+        rate_lanes(equations[terms[k, 0]], bodies[terms[k, 1]], shares[k], out, MANY_POSTURES)
+
+
+@njit(**INNER_BORROWING)
+def factor_lanes(steps, store, growth):
+    """Factorise Phi_d in the store of an `Elimination`; growth (LANES,) is updated with the largest multiplier."""
+    for k in range(len(steps)):
+        kind, to, left = steps[k, 0], store[steps[k, 1]], store[steps[k, 2]]
+        if kind == INVERT:
+            for t in range(LANES):
+                to[t] = 1.0 / to[t]
+        elif kind == MULTIPLY:
+            for t in range(LANES):
+                to[t] *= left[t]
+                growth[t] = max(growth[t], abs(to[t]))
+        else:
+            right = store[steps[k, 3]]
+            for t in range(LANES):
+                to[t] -= left[t] * right[t]
+
+
+@njit(**INNER_BORROWING)
+def solve_lanes(steps, store, sides, first, stop):
+    """Solve the factorised equations for columns first .. stop - 1; the solution replaces the right-hand sides."""
+    for k in range(len(steps)):
+        to, multiplier = sides[steps[k, 0]], store[steps[k, 1]]
+        if steps[k, 2] < 0:
+            for a in range(first, stop):
+                for t in range(LANES):
+                    to[a * LANES + t] *= multiplier[t]
+        else:
+            other = sides[steps[k, 2]]
+            for a in range(first, stop):
+                for t in range(LANES):
+                    to[a * LANES + t] -= multiplier[t] * other[a * LANES + t]
 
 
 @njit(**INNER_BORROWING)
@@ -193,7 +242,7 @@ def newton_step(closures, plan, work):
         for t in range(LANES):
             to[t] -= row[t]
             size[t] = max(size[t], abs(row[t]))
-    set_joints(closures.source, closures.ratio, closures.offset, n, work.z, work.x)
+    set_joints(closures, n, work.z, work.x, MANY_POSTURES)
     largest = 0.0
     for t in range(LANES):
         if work.walking[t] and size[t] > largest:  # NaN is detected by `judge`
@@ -203,7 +252,7 @@ def newton_step(closures, plan, work):
 
 @njit(**INNER_BORROWING)
 def slope_rows(plan, work, out):
-    """Compute out (dependent, n LANES): derivatives of the dependent coordinates by the others."""
+    """Compute the derivatives out (dependent, n LANES) of the dependent coordinates by the independent coordinates."""
     width, sides = out.shape[1], work.sides
     solve_lanes(plan.sides, work.store, sides, 0, width // LANES)
     for c in range(len(out)):
@@ -284,8 +333,8 @@ def gather(signal, at, out):
 
 @njit(**INNER_BORROWING)
 def velocities(closures, slope, own, out):
-    """Compute velocities of all joints, out (joints, LANES), from those of the independent ones (n, LANES). For
-    accelerations as input, the result is their contribution to the accelerations."""
+    """Compute the velocities of all joints, out (joints, LANES), from those of the independent joints (n, LANES).
+    Accelerations as input give the accelerations of all joints without their velocity-dependent part."""
     n = len(own)
     for j in range(len(out)):
         c, ratio, to = closures.source[j], closures.ratio[j], out[j]
@@ -308,9 +357,8 @@ def add_bias(tree, closures, plan, work):
     """Add the velocity-dependent part to the accelerations: Phi_d ddz_d = -(Phi_a ddz_a + bias)."""
     n = len(work.target)
     for i in range(len(tree.parent)):
-        motion_lanes(work.bodies[i], work.velocity[i], work.motions[tree.parent[i]], work.motions[i])
-    bias_lanes(closures.kinds, closures.bodies, closures.lengths, closures.chosen, n, work.equations, work.ends,
-               work.motions, work.sides)
+        motion_lanes(work.bodies[i], work.velocity[i], work.motions[tree.parent[i]], work.motions[i], MANY_POSTURES)
+    bias_lanes(closures, n, work.equations, work.ends, work.motions, work.sides, MANY_POSTURES)
     solve_lanes(plan.sides, work.store, work.sides, n, n + 1)
     for j in range(len(work.acceleration)):
         c, ratio, to = closures.source[j] - n, closures.ratio[j], work.acceleration[j]

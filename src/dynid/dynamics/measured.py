@@ -66,9 +66,7 @@ def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven:
         before[:] = at
         status[t] = UNMET
         for _ in range(_MAX_GAUSS_NEWTON_STEPS):
-            close_kernel(tree.parent, tree.pose, tree.axis, closures.kinds, closures.bodies, closures.places,
-                         closures.lengths, closures.source, closures.ratio, closures.offset, closures.chosen,
-                         state[:-1].copy(), state[-1], own, still, still, one, motion, slopes, how, state)
+            close_kernel(tree, closures, state.copy(), own, still, still, one, motion, slopes, how, state)
             if how[0] != CLOSED:
                 status[t] = how[0]
                 for a in range(n):
@@ -123,7 +121,7 @@ def own_positions(robot: Robot, measured: Array, begin: Array | None = None) -> 
     if followers is None or followers.loops is None:
         return _by_mimics(robot, given, where, torques)
     closures, shape = closed_chain(robot).closures, (len(given), robot.dof)
-    state = np.append(closures.begin, closures.branch) if begin is None else begin.copy()
+    state = closures.start if begin is None else begin.copy()
     if begin is None:
         _refuse_blind(robot, where)
     q = np.zeros(shape)

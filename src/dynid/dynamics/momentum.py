@@ -25,7 +25,7 @@ from dynid.robot import Robot
 
 @njit(**INNER)
 def twist_tile(axis, joint_rate, up, out, m):
-    """Compute the twist of a body at the base origin (6 rows): the twist of its parent plus that of its joint."""
+    """Compute the twist of a body at the base origin (6 rows): the sum of its parent's twist and its joint's twist."""
     for k in range(AXIS):
         for t in range(m):
             out[k * TILE + t] = up[k * TILE + t] + joint_rate[t] * axis[k * TILE + t]

@@ -71,7 +71,7 @@ def regressor_motion(robot: Robot, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) 
 
 
 def body_inertias(robot: Robot, inertias: ArrayLike | None) -> Array:
-    """Return checked inertial parameters (bodies, 10), given as an array or flat; default: those of the robot."""
+    """Return the given inertial parameters as a checked array (bodies, 10); by default those of the robot file."""
     given = np.ascontiguousarray(_nominal_inertias(robot) if inertias is None else inertias, dtype=float)
     followers = robot.followers
     if given.size != 10 * robot.dof and (followers is None or given.size != 10 * followers.tree.dof):
@@ -84,7 +84,7 @@ def body_inertias(robot: Robot, inertias: ArrayLike | None) -> Array:
 
 
 def _nominal_inertias(robot: Robot) -> Array:
-    """Return the nominal inertias of all bodies, with dependent bodies after the robot's own."""
+    """Return the inertial parameters (bodies, 10) of all bodies in the robot file, dependent bodies last."""
     followers = robot.followers
     if followers is None:
         return robot.inertias
@@ -95,39 +95,37 @@ class MotionCase:
     """The kinematic tree with which dynamics are computed, and the motion of its joints.
 
     The tree consists of the independent joints. It consists of all joints if parameters of dependent bodies are given,
-    or if dependent joints carry independent joints. bodies: number of bodies with parameters. The methods `torques` and
+    or if dependent joints carry independent joints. ten (bodies, 10): inertial parameters of the bodies; without them,
+    the tree consists of all joints. The attribute `ten` has those of every body of the tree. The methods `torques` and
     `matrices` convert results of the tree to the independent joints.
     """
 
-    def __init__(self, robot: Robot, bodies: int, motion: Sequence[Array], threads: int | None = None) -> None:
+    def __init__(self, robot: Robot, ten: Array | None, motion: Sequence[Array], threads: int | None = None) -> None:
         followers = robot.followers
+        self.ten = np.empty((0, 10)) if ten is None else ten
         self.rates: Array | None = None
         self.places: list[int] | None = None
-        if followers is None or (bodies == robot.dof and not followers.carrying):
+        if followers is None or (ten is not None and len(ten) == robot.dof and not followers.carrying):
             self.robot, self.motion = robot, list(motion)
             return
         whole = tree_motion(robot, *motion, threads=threads)
         self.robot, self.motion, self.rates = followers.tree, list(whole[:len(motion)]), whole.rates
-        self.places = [*followers.free, *followers.bodies][:bodies]
+        self.places = [*followers.free, *followers.bodies]
+        if ten is not None:
+            self.places = self.places[:len(ten)]
+            self.ten = np.zeros((self.robot.dof, 10))
+            self.ten[self.places] = ten
 
     @property
     def tree(self) -> Tree:
         return robot_tree(self.robot)
 
-    def numbers(self, ten: Array) -> Array:
-        """Return the ten inertial parameters of every body of the tree (joints, 10)."""
-        if self.places is None:
-            return ten
-        whole = np.zeros((self.robot.dof, 10))
-        whole[self.places] = ten
-        return whole
-
     def torques(self, found: Array) -> Array:
-        """Return the torques (samples, dof) of the independent joints from torques of all joints of the tree."""
+        """Return the torques (samples, dof) of the independent joints from the torques of all joints."""
         return found if self.rates is None else np.einsum("sja,sj->sa", self.rates, found)
 
     def matrices(self, found: Array) -> Array:
-        """Return inertia matrices (samples, dof, dof) of the independent joints from those of the tree."""
+        """Return inertia matrices (samples, dof, dof) of the independent joints from inertia matrices of all joints."""
         if self.rates is None:
             return found
         return np.asarray(np.swapaxes(self.rates, 1, 2) @ found @ self.rates)

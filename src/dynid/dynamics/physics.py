@@ -138,8 +138,8 @@ def regressor_of_checked(robot: Robot, q: Array, dq: Array, ddq: Array) -> Array
 
 def regressor_columns(robot: Robot, q: Array, dq: Array, ddq: Array, place: Ints,
                       out: Array) -> None:
-    """Compute selected entries of the regressor, each contiguous over the samples, in one thread. place (joints, 10
-    joints) int64: row of out (rows, samples) of each entry, -1 for none."""
+    """Compute selected entries of the regressor in one thread; each entry is contiguous over the samples. place
+    (joints, 10 joints) int64: row of each entry in out (rows, samples), -1 for an entry that is not computed."""
     followers = robot.followers
     if followers is None or not followers.carrying:
         kernels.regressor_columns_kernel(*robot_tree(robot), q, dq, ddq, place, out, 0, len(q))
@@ -183,14 +183,13 @@ def coriolis(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLi
 
 def _torques(robot: Robot, ten: Array, motion: tuple[Array, Array, Array], single: bool, threads: int | None,
              weightless: bool = False) -> Array:
-    case = MotionCase(robot, len(ten), motion, threads)
-    tree, ten, (q, dq, ddq) = case.tree, case.numbers(ten), case.motion
-    if weightless:
-        tree = tree._replace(gravity=np.zeros(3))
+    case = MotionCase(robot, ten, motion, threads)
+    q, dq, ddq = case.motion
+    tree = case.tree._replace(gravity=np.zeros(3)) if weightless else case.tree
     out = np.empty(q.shape)
     flat = out.reshape(-1)
-    over_samples(lambda a, b: kernels.dynamics_kernel(*tree, ten, q, dq, ddq, kernels.TORQUES, flat, a, b), len(q),
-                 threads)
+    over_samples(lambda a, b: kernels.dynamics_kernel(*tree, case.ten, q, dq, ddq, kernels.TORQUES, flat, a, b),
+                 len(q), threads)
     out = case.torques(out)
     return out[0] if single else out
 
@@ -203,12 +202,12 @@ def link_wrenches(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: Ar
     the z force of a prismatic joint, is its torque. Dependent bodies are last. Redundant closures carry no force.
     """
     single, (q, dq, ddq), _ = rooted(robot, q=q, dq=dq, ddq=ddq)
-    ten = body_inertias(robot, inertias)
-    case = MotionCase(robot, len(ten), (q, dq, ddq), threads)
-    tree, ten, (q, dq, ddq) = case.tree, case.numbers(ten), case.motion
+    case = MotionCase(robot, body_inertias(robot, inertias), (q, dq, ddq), threads)
+    tree, (q, dq, ddq) = case.tree, case.motion
     out, joints = np.empty((*q.shape, 6)), case.robot.joints
     after = np.array([joint.after[:3].ravel() for joint in joints])
-    over_samples(lambda a, b: kernels.link_wrenches_kernel(*tree, ten, after, q, dq, ddq, out, a, b), len(q), threads)
+    over_samples(lambda a, b: kernels.link_wrenches_kernel(*tree, case.ten, after, q, dq, ddq, out, a, b), len(q),
+                 threads)
     if case.places is not None:
         out = (out - closure_wrenches(robot, q, _turning(joints, out)))[:, case.places]
     return out[0] if single else out
@@ -223,13 +222,12 @@ def inertia_matrix(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, *,
                    threads: int | None = None) -> Array:
     """Return the joint-space inertia matrix (samples, joints, joints)."""
     single, (q,), _ = rooted(robot, q=q)
-    ten = body_inertias(robot, inertias)
-    case = MotionCase(robot, len(ten), (q,), threads)
-    tree, ten, (q,) = case.tree, case.numbers(ten), case.motion
+    case = MotionCase(robot, body_inertias(robot, inertias), (q,), threads)
+    tree, (q,) = case.tree, case.motion
     out, still = np.empty((*q.shape, q.shape[1])), q[:0]
     flat = out.reshape(-1)
-    over_samples(lambda a, b: kernels.dynamics_kernel(*tree, ten, q, still, still, kernels.INERTIA, flat, a, b), len(q),
-                 threads)
+    over_samples(lambda a, b: kernels.dynamics_kernel(*tree, case.ten, q, still, still, kernels.INERTIA, flat, a, b),
+                 len(q), threads)
     out = case.matrices(out)
     return out[0] if single else out
 
@@ -279,10 +277,9 @@ def solve_motion(inertia: Array, torque: Array) -> Array:
 def _energies(robot: Robot, inertias: ArrayLike | None, q: ArrayLike, dq: ArrayLike, which: int,
               threads: int | None) -> Array:
     single, (q, dq), pose = rooted(robot, q=q, dq=dq)
-    ten, out = body_inertias(robot, inertias), np.empty((len(q), 2))
-    case = MotionCase(robot, len(ten), (q, dq), threads)
-    tree, ten, (q, dq) = case.tree, case.numbers(ten), case.motion
-    over_samples(lambda a, b: kernels.energy_kernel(*tree, ten, q, dq, out, a, b), len(q), threads)
+    case, out = MotionCase(robot, body_inertias(robot, inertias), (q, dq), threads), np.empty((len(q), 2))
+    tree, (q, dq) = case.tree, case.motion
+    over_samples(lambda a, b: kernels.energy_kernel(*tree, case.ten, q, dq, out, a, b), len(q), threads)
     if pose is not None and which == 1:  # in the frame of the root, the potential energy of the root is constant
         mass, first = mass_moments(inertia_matrix(robot, inertias, q, threads=threads))
         place = mass[:, None] * pose.position + np.einsum("sij,sj->si", pose.rotation, first)

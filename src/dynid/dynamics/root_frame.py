@@ -113,6 +113,9 @@ def world_acceleration(robot: Robot, pose: RootPose, dq: Array, ddq: Array) -> A
 
 
 def mass_moments(inertia: Array) -> tuple[Array, Array]:
-    """Return mass (samples,), kg, and first moment (samples, 3), kg m, of the whole robot in the axes of its root.
-    inertia: joint-space inertia matrices (samples, 6 + n, 6 + n), whose base block contains both."""
+    """Return the mass (samples,), kg, and the first moment (samples, 3), kg m, of a robot with a free base, in the axes
+    of its root link.
+
+    inertia: joint-space inertia matrices (samples, 6 + n, 6 + n). The block of the base contains mass and first moment.
+    """
     return inertia[:, 0, 0], np.stack([inertia[:, 1, 5], inertia[:, 2, 3], inertia[:, 0, 4]], axis=1)

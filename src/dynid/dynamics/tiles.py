@@ -228,7 +228,7 @@ def copy_row(source, at, target, lo, m):
 
 def _transpose_four(typing: Any, source: Any, at: Any, step: Any, target: Any, to: Any, width: Any) -> Any:
     """Transpose a 4 x 4 block by shuffles in registers, which are faster than the code that the compiler would
-    generate. The rows of the source are `step` apart, those of the target `width`."""
+    generate. Rows of the source array are `step` numbers apart, rows of the target array `width` numbers."""
     from llvmlite import ir
     from numba import types
 

@@ -103,7 +103,8 @@ class FlexibleModel:
 
     @cached_property
     def same_torque(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of equations, counted from 0, with the same torque."""
+        """Pairs of equations, counted from 0, with the same torque: that of motor and link together, and that of the
+        motor alone."""
         return tuple((j, self.links.dof + k) for k, j in enumerate(self.bending))
 
     @cached_property
@@ -186,7 +187,8 @@ class FlexibleModel:
 
     def inverse_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
                          ddq: ArrayLike) -> Array:
-        """Return the motor torques (samples, dof), each computed by its own equation."""
+        """Return the torques (samples, dof) of all equations: first those of motor and link together, then those of the
+        motors alone."""
         values = self.parameters.vector(theta)
         q, dq, ddq = (np.asarray(signal, dtype=float) for signal in (q, dq, ddq))
         if q.ndim == 1:

@@ -14,7 +14,7 @@ from dynid.errors import ModelError
 from dynid.model.elements import Bodies
 from dynid.model.parameters import Parameter
 from dynid.model.term import Entries, Place, Term
-from dynid.model.terms import RigidBodies, body_parameters
+from dynid.model.terms import RigidBodies, body_parameters, filled_entries
 from dynid.robot import Robot
 
 
@@ -39,16 +39,8 @@ class DependentBodies:
                                                       following.tree.bodies[body].inertia))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        if robot.followers is None:
-            return
-        shown = np.repeat(robot.followers.shows[:, _massive(robot)], 10, axis=1)
-        joints, parameters = np.nonzero(shown)
-        place = np.full(shown.shape, -1, dtype=np.int64)
-        place[shown] = np.arange(len(joints))
-        out = np.empty((len(joints), len(q)))
-        self.fill(robot, q, dq, ddq, place, out)
-        for row, (joint, parameter) in enumerate(zip(joints, parameters, strict=True)):
-            yield int(joint), int(parameter), out[row]
+        if robot.followers is not None:
+            yield from filled_entries(self, robot, robot.followers.shows[:, _massive(robot)], q, dq, ddq)
 
     def fill(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:
         following = robot.followers

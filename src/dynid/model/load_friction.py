@@ -68,7 +68,11 @@ class LoadFriction:
         return dynamics.inverse_dynamics(robot, self.link_numbers(robot), q, dq, ddq, threads=1)
 
     def _ways(self, torque: Array, velocity: Array) -> tuple[Array | float, ...]:
-        """Return the mask (samples,) of each parameter of a joint: 1 if the motor drives the link, and vice versa."""
+        """Return the factor (samples,) of each load parameter of a joint.
+
+        A joint with one parameter has the factor 1. With `separate`, the factor of Flm is 1 where the motor drives the
+        link and 0 elsewhere; that of Flg is 1 where the link drives the motor.
+        """
         if not self.separate:
             return (1.0,)
         drives = np.where(torque * velocity > 0, 1.0, 0.0)

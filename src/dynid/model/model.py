@@ -66,7 +66,7 @@ class Model:
 
     @property
     def robot_model(self) -> Model:
-        """This model itself; custom models and models with flexible joints have None here."""
+        """This model itself. A custom model and a model with flexible joints have None in this place."""
         return self
 
     @property
@@ -180,7 +180,7 @@ class Model:
 
     @property
     def has_elements(self) -> bool:
-        """Whether all terms have elements of a compiled simulation."""
+        """Whether compiled code can simulate all terms, because each of them has a method `elements`."""
         return all(own.elements is not None for own in self._offers)
 
     def elements(self, theta: ArrayLike) -> tuple[Element, ...] | None:
@@ -327,7 +327,8 @@ class Model:
 
     @cached_property
     def _body_fields(self) -> tuple[tuple[Term, str], ...]:
-        """Terms that depend on the inertias of the bodies, each with the name of the field for these inertias."""
+        """Terms whose columns depend on the inertias of the bodies, each with the name of its field that stores these
+        inertias."""
         return tuple((term, name) for term in self.terms for name, entry in learned_fields(term).items()
                      if entry == "bodies")
 
@@ -358,7 +359,7 @@ class Model:
                 if getattr(term, name) is not None}
 
     def with_learned(self, learned: Mapping[str, Sequence[float]]) -> Model:
-        """Return the model with fields of its terms set to the values of `learned`, see the property `learned`."""
+        """Return the model with fields of its terms set to values that the property `learned` returned earlier."""
         terms: list[Any] = list(self.terms)
         for place, values in learned.items():
             k, name = place.split(".")

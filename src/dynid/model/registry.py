@@ -67,8 +67,8 @@ def _plugin_term(kind: str) -> None:
 
 
 def term_from_table(table: Mapping[str, Any]) -> Term:
-    """Return a term from a table of a robot or run file: its `kind` and options, such as {kind = "coulomb", sign =
-    "tanh"}."""
+    """Return a term from its table in a robot file or run file, such as {kind = "coulomb", sign = "tanh"}: the kind of
+    the term and its options."""
     options = dict(table)
     kind = options.pop("kind", None)
     if kind not in KINDS:

@@ -56,36 +56,6 @@ class PolynomialSpring:
         yield Curve(axis(robot.dof, robot.joint_index(self.joint)), powers, [len(values), self.rest, *values])
 
 
-@dataclass(frozen=True)
-class Strut:
-    """A strut between a point on the link before a revolute joint and a point on the link after this joint.
-
-    base, link: distances of the two points from the axis, m. zero: joint position at which both points are in the same
-    direction from the axis, rad. The length is L = sqrt(base^2 + link^2 - 2 base link cos(q - zero)); a unit force
-    along the strut causes the torque dL/dq.
-    """
-
-    base: float
-    link: float
-    zero: float = 0.0
-
-    def length(self, q: Array) -> Array:
-        return np.sqrt(self.base ** 2 + self.link ** 2 - 2.0 * self.base * self.link * np.cos(q - self.zero))
-
-    def lever(self, q: Array) -> Array:
-        """Return the lever arm dL/dq of the strut at joint positions q, m/rad."""
-        return self.base * self.link * np.sin(q - self.zero) / self.length(q)
-
-
-def checked_strut(robot: Robot, joint: str | int, base: float, link: float, zero: float) -> Strut:
-    """Return the geometry of a strut on a revolute joint; raise an error for points on the axis or equal distances."""
-    turning = not robot.joints[robot.joint_index(joint)].prismatic
-    if not turning or not (base > 0 and link > 0 and abs(base - link) > 1e-9) or not math.isfinite(zero + base + link):
-        raise ModelError(f"a strut on joint '{joint}' needs a revolute joint and two different distances from its "
-                         f"axis above zero, got {base:g} and {link:g} m")
-    return Strut(base, link, zero)
-
-
 @curve
 def strut_torque(q: float, dq: float, values: Sequence[float]) -> float:
     """Return the torque (F + K (L - L0)) dL/dq of a strut of length L; values: base, link, zero, F, K, L0."""
@@ -95,66 +65,92 @@ def strut_torque(q: float, dq: float, values: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True)
-class GasSpring:
-    """A gas spring on one revolute joint with the force Fg + Kg (longest - L), both non-negative.
+class Strut:
+    """Base class of terms for a strut between the link before a revolute joint and the link after this joint.
 
-    base, link, zero: see `Strut`. longest: extended length of the gas spring, m; by default the largest possible L.
+    Attributes:
+        joint: the joint, by name or by number from 1.
+        base, link: distances of the two ends of the strut from the axis, m.
+        zero: joint position at which both ends are in the same direction from the axis, rad.
     """
 
-    kind = "gas-spring"
     joint: str | int
     base: float
     link: float
     zero: float = 0.0
+
+    def checked_joint(self, robot: Robot) -> int:
+        """Return the index of the joint; raise an error for a prismatic joint, ends on the axis or equal distances."""
+        joint, a, b = robot.joint_index(self.joint), self.base, self.link
+        if robot.joints[joint].prismatic or not (a > 0 and b > 0 and abs(a - b) > 1e-9) \
+                or not math.isfinite(self.zero + a + b):
+            raise ModelError(f"a strut on joint '{self.joint}' needs a revolute joint and two different distances from "
+                             f"its axis above zero, got {a:g} and {b:g} m")
+        return joint
+
+    def length(self, q: Array) -> Array:
+        """Return the length L = sqrt(base^2 + link^2 - 2 base link cos(q - zero)) at joint positions q, m."""
+        return np.sqrt(self.base ** 2 + self.link ** 2 - 2.0 * self.base * self.link * np.cos(q - self.zero))
+
+    def lever(self, q: Array) -> Array:
+        """Return dL/dq at joint positions q, m/rad: the joint torque of a unit force along the strut."""
+        return self.base * self.link * np.sin(q - self.zero) / self.length(q)
+
+    def torque_curve(self, robot: Robot, force: float, stiffness: float, rest: float) -> Curve:
+        """Return the element with the force along the strut `force` + stiffness (L - rest), N."""
+        return Curve(axis(robot.dof, self.checked_joint(robot)), strut_torque,
+                     [self.base, self.link, self.zero, force, stiffness, rest])
+
+
+@dataclass(frozen=True)
+class GasSpring(Strut):
+    """A gas spring on one revolute joint with the force Fg + Kg (longest - L), both non-negative.
+
+    base, link, zero, L: see `Strut`. longest: extended length of the gas spring, m; by default the largest possible L.
+    """
+
+    kind = "gas-spring"
     longest: float | None = None
 
-    def _strut(self, robot: Robot) -> tuple[Strut, float]:
-        strut = checked_strut(robot, self.joint, self.base, self.link, self.zero)
-        return strut, self.base + self.link if self.longest is None else self.longest
+    @property
+    def _extended(self) -> float:
+        return self.base + self.link if self.longest is None else self.longest
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        j, _ = robot.joint_index(self.joint), self._strut(robot)
+        j = self.checked_joint(robot)
         return tuple(joint_parameter(robot, symbol, j, unit, kind=FORCE, positive=True, bounds=NOT_NEGATIVE)
                      for symbol, unit in (("Fg", "N"), ("Kg", "N/m")))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        j, (strut, longest) = robot.joint_index(self.joint), self._strut(robot)
-        lever = strut.lever(q[:, j])
+        j = robot.joint_index(self.joint)
+        lever = self.lever(q[:, j])
         yield j, 0, -lever
-        yield j, 1, -(longest - strut.length(q[:, j])) * lever
+        yield j, 1, -(self._extended - self.length(q[:, j])) * lever
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Curve]:
-        strut, longest = self._strut(robot)
-        yield Curve(axis(robot.dof, robot.joint_index(self.joint)), strut_torque,
-                    [strut.base, strut.link, strut.zero, -values[0], values[1], longest])
+        yield self.torque_curve(robot, -values[0], values[1], self._extended)
 
 
 @dataclass(frozen=True)
-class Counterbalance:
+class Counterbalance(Strut):
     """A tension spring along a strut on one revolute joint: Kc (L - slack), Kc non-negative.
 
-    base, link, zero: see `Strut`. slack: unloaded length of the spring, m.
+    base, link, zero, L: see `Strut`. slack: unloaded length of the spring, m.
     """
 
     kind = "counterbalance"
-    joint: str | int
-    base: float
-    link: float
-    zero: float = 0.0
     slack: float = 0.0
 
     def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
-        checked_strut(robot, self.joint, self.base, self.link, self.zero)
-        return (joint_parameter(robot, "Kc", robot.joint_index(self.joint), "N/m", kind=FORCE, positive=True,
+        return (joint_parameter(robot, "Kc", self.checked_joint(robot), "N/m", kind=FORCE, positive=True,
                                 bounds=NOT_NEGATIVE),)
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        j, strut = robot.joint_index(self.joint), Strut(self.base, self.link, self.zero)
-        yield j, 0, (strut.length(q[:, j]) - self.slack) * strut.lever(q[:, j])
+        j = robot.joint_index(self.joint)
+        yield j, 0, (self.length(q[:, j]) - self.slack) * self.lever(q[:, j])
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Curve]:
-        yield Curve(axis(robot.dof, robot.joint_index(self.joint)), strut_torque,
-                    [self.base, self.link, self.zero, 0.0, values[0], self.slack])
+        yield self.torque_curve(robot, 0.0, values[0], self.slack)
 
 
 @curve

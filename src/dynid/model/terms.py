@@ -61,15 +61,8 @@ class RigidBodies:
                      for parameter in body_parameters(str(i + 1), i, robot.bodies[i].name, robot.bodies[i].inertia))
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
-        # `fill` needs this kernel too; that of `regressor` would take seconds to compile.
-        place, shows = np.arange(10 * robot.dof ** 2).reshape(robot.dof, -1), _shows(robot)
-        rows = np.zeros((place.size, len(q)))
         _, (q, dq, ddq), _ = rooted(robot, q=q, dq=dq, ddq=ddq)
-        dynamics.regressor_columns(robot, q, dq, ddq, place, rows)
-        for first, body in enumerate(_massive(robot)):
-            for joint in np.flatnonzero(shows[:, body]):
-                for k in range(10):
-                    yield int(joint), 10 * first + k, rows[place[joint, 10 * body + k]]
+        return filled_entries(self, robot, _shows(robot)[:, _massive(robot)], q, dq, ddq)
 
     def fill(self, robot: Robot, q: Array, dq: Array, ddq: Array, place: Place, out: Array) -> None:
         dynamics.regressor_columns(robot, q, dq, ddq, _on_all(robot, place), out)
@@ -103,6 +96,20 @@ class RigidBodies:
 
     def elements(self, robot: Robot, values: Array) -> Iterator[Bodies]:
         yield Bodies(_numbers(robot, values))
+
+
+def filled_entries(term: Any, robot: Robot, shows: Bools, q: Array, dq: Array, ddq: Array) -> Entries:
+    """Yield the entries that the method `fill` of a term of bodies computes.
+
+    shows (dof, bodies of the term): mask whose entry [j, i] is True if body i affects the torque of joint j.
+    """
+    shown = np.repeat(shows, 10, axis=1)
+    place = np.full(shown.shape, -1, dtype=np.int64)
+    place[shown] = np.arange(np.count_nonzero(shown))
+    out = np.empty((np.count_nonzero(shown), len(q)))
+    term.fill(robot, q, dq, ddq, place, out)
+    for (joint, parameter), values in zip(np.argwhere(shown).tolist(), out, strict=True):
+        yield joint, parameter, values
 
 
 def _massive(robot: Robot) -> list[int]:

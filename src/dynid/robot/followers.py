@@ -175,8 +175,8 @@ def lock_followed(robot: Robot, followers: DependentJoints, positions: Mapping[s
 def whole_tree(robot: Robot, inertias: ArrayLike) -> tuple[Robot, Array]:
     """Return the robot with every joint independent, and the ten inertial parameters of all its bodies (bodies, 10).
 
-    inertias: ten parameters of each of the robot's own bodies, optionally followed by those of the dependent bodies. By
-    default, dependent bodies have the inertias of the robot file.
+    inertias: ten parameters of each independent body, optionally followed by those of each dependent body. By default,
+    dependent bodies have the inertias of the robot file.
     """
     numbers, following = np.asarray(inertias, dtype=float), robot.followers
     if following is None:
@@ -261,7 +261,8 @@ def links_with_fixed_inertia(robot: Robot) -> tuple[str, ...]:
 
 
 def with_fixed_inertias(robot: Robot, links: Sequence[str]) -> Robot:
-    """Return the robot in which the inertias of the named bodies are fixed, as well as those that its file fixes."""
+    """Return the robot in which the inertias of the named bodies are fixed, in addition to inertias that its file
+    fixes."""
     followers, bodies = robot.followers, {body.name: body for body in robot.tree.bodies}
     for name in links:
         if name not in bodies:

@@ -58,7 +58,7 @@ def freed(robot: Robot) -> Robot:
         raise RobotError(f"robot '{robot.name}' has no root link that could move", "add root = {link = \"trunk\", "
                          "inertia = {..}} to its robot file", code="no-root-link")
     if robot.followers is not None:
-        raise RobotError(f"robot '{robot.name}' has dependent joints, so its base cannot be freed afterwards",
+        raise RobotError(f"robot '{robot.name}' has dependent joints, so it cannot get a free base after it was read",
                          "write a floating joint into its file", code="free-base-dependent-joints")
 
     def moved(body: int) -> int:

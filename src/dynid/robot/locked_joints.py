@@ -78,7 +78,8 @@ def pose_at(joint: Joint, position: float) -> Array:
 
 
 def _merged(robot: Robot, home: int, members: Mapping[int, Array]) -> Body:
-    """Return body number `home` merged with other bodies; members: poses (4, 4) of these bodies in it, by number."""
+    """Return body number `home` after other bodies were merged into it. members: poses (4, 4) of `home` itself and of
+    these bodies in the frame of `home`, by number of the body."""
     body = robot.bodies[home]
     if len(members) == 1:
         return body

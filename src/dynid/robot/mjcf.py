@@ -234,7 +234,8 @@ class _Tree:
                 np.inf if upper >= MUJOCO_INFINITY else float(upper) * unit)
 
     def inertia(self, inside: Sequence[ElementPose], where: str, still: bool) -> Array | None:
-        """Return the ten inertial parameters (10,) of a body in its frame; None without <inertial> and geoms with mass.
+        """Return the ten inertial parameters (10,) of a body in its frame; None if it has neither an <inertial> nor a
+        geom with mass.
 
         still: whether the body cannot move, so that an unknown inertia of its geoms is accepted.
         """

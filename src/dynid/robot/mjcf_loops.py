@@ -228,7 +228,8 @@ class _Constraints:
 
 
 def _with_axes(closures: Sequence[Closure]) -> list[Closure]:
-    """Return the closures, with two points between the same two bodies replaced by one axis through both points."""
+    """Return the closures in which two closures of kind "point" between the same two bodies are replaced by one closure
+    of kind "axis" through both points."""
     combined: list[Closure] = []
     for closure in closures:
         for k, other in enumerate(combined):

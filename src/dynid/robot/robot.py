@@ -38,7 +38,7 @@ JointFields = Mapping[str, tuple[int, str]]  # joint (from 0) and file attribute
 
 
 def joint_fields(dof: int, attributes: Mapping[str, str]) -> JointFields:
-    """Return joint and file attribute of each joint parameter by name; attributes: file attribute of each symbol."""
+    """Return joint index and file attribute of each parameter, by name; attributes: file attribute of each symbol."""
     return {f"{symbol}{j + 1}": (j, attribute) for j in range(dof) for symbol, attribute in attributes.items()}
 
 
@@ -84,7 +84,7 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A link of the source file in a body: its pose (4 x 4) in the body frame, and its own ten parameters, if given."""
+    """A link of the source file in a body: its pose (4 x 4) there, and its ten parameters in its own frame, or None."""
 
     link: str
     pose: Array
@@ -146,7 +146,7 @@ class Robot:
         followers: dependent joints (mimic joints, joints of closed loops) and the bodies they move.
         payload: largest mass that the robot may carry, kg, or None.
         measured: names of the joints whose positions a log contains, if these are not the robot's own joints.
-        driven: names of the joints whose torques a log contains, likewise. See `dynid.robot.followers`.
+        driven: names of the joints whose torques a log contains, if not the own joints; see `dynid.robot.followers`.
         root: the link that carries all joints, if the source describes it. It has no effect on a fixed base.
         has_free_base: whether the root link moves freely; its six coordinates are then the first six joints. See
             `dynid.robot.free_base`.

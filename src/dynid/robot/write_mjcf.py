@@ -61,8 +61,8 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
         children.setdefault(joint.parent, []).append(i)
 
     def bodies(parent: int, indent: str, carried: tuple[tuple[int, Array], ...] = ()) -> Iterator[str]:
-        """Yield the lines of the bodies on a parent body. carried: joints of virtual bodies between both, with the pose
-        (4, 4) of the parent in their frames."""
+        """Yield the lines of the bodies on a parent body. carried: joints of massless bodies between a body and its
+        parent, each with the pose (4, 4) of the parent in the frame of the joint."""
         for i in children.get(parent, ()):
             joint, body = robot.joints[i], robot.bodies[i]
             pose = joint.before @ joint.after

@@ -62,7 +62,7 @@ def urdf_with_inertias(text: AnyStr, robot: Robot, inertias: ArrayLike, values: 
         try:
             plain = text.decode(encoding)
         except (LookupError, UnicodeDecodeError):
-            raise RobotError(f"the URDF of robot '{robot.name}' is not text in its own encoding {encoding}",
+            raise RobotError(f"the bytes of the URDF of robot '{robot.name}' are not valid in its encoding {encoding}",
                              code="bad-encoding") from None
         return _write(plain, robot, inertias, wanted, unchecked, add_note).encode(encoding)
     return _write(text, robot, inertias, wanted, unchecked, add_note)

@@ -67,14 +67,13 @@ def chain_rows(robot: Robot, followers: DependentJoints, numbers: Array) -> Chai
     whole[[*followers.free, *followers.bodies]] = numbers
     tree, n, joints = robot_tree(followers.tree), robot.dof, followers.tree.dof
     closures = _without_loops(followers) if followers.loops is None else closed_chain(robot).closures
-    reached = np.append(closures.begin, closures.branch)
-    return ChainRows(state.pack(tree, whole), tree, closures, reached, np.zeros((1, n)), np.zeros((1, n)),
+    return ChainRows(state.pack(tree, whole), tree, closures, closures.start, np.zeros((1, n)), np.zeros((1, n)),
                      np.zeros((1, n)), np.zeros(1, dtype=np.int64), np.zeros((3, 1, joints)), np.zeros((1, joints, n)),
                      np.zeros(1, dtype=np.int64), np.zeros((joints, joints)), np.zeros(joints), np.zeros((joints, n)))
 
 
 def _without_loops(followers: DependentJoints) -> Closures:
-    """Return the arrays of closures for a robot with mimic joints alone: no closures, and only its own coordinates."""
+    """Return the closure arrays of a robot that has mimic joints but no loops: no closures, and its own coordinates."""
     none = np.zeros(0, dtype=np.int64)
     return Closures(none, np.zeros((0, 2), dtype=np.int64), np.zeros((0, 2, 12)), np.zeros(0),
                     *joint_coordinates(followers), none, np.zeros(len(followers.free)), 1.0)
@@ -90,15 +89,13 @@ def chain_mass_and_bias(gravity: Array, w: ChainRows, q: Array, dq: Array, matri
     n, joints = len(bias), len(w.bias)
     for a in range(n):
         w.q[0, a], w.dq[0, a] = q[a], dq[a]
-    tree, c = w.tree, w.closures
-    close_kernel(tree.parent, tree.pose, tree.axis, c.kinds, c.bodies, c.places, c.lengths, c.source, c.ratio, c.offset,
-                 c.chosen, w.reached[:-1].copy(), w.reached[-1], w.q, w.dq, w.still, w.samples, w.motion, w.rates,
-                 w.status, w.reached)
+    close_kernel(w.tree, w.closures, w.reached.copy(), w.q, w.dq, w.still, w.samples, w.motion, w.rates, w.status,
+                 w.reached)
     if w.status[0] != CLOSED:
         matrix[:] = math.nan
         bias[:] = math.nan
         return
-    state.mass_and_bias(tree.parent, gravity, w.rows, w.motion[0, 0], w.motion[1, 0], w.matrix, w.bias)
+    state.mass_and_bias(w.tree.parent, gravity, w.rows, w.motion[0, 0], w.motion[1, 0], w.matrix, w.bias)
     for i in range(joints):
         total = w.bias[i]
         for a in range(n):
@@ -163,7 +160,7 @@ def _add_wrenches(parent: Any, rows: Any, places: Any, values: Any, bias: Any) -
 
 
 def _is_array(rows: Any) -> bool:
-    """Return whether the numba type of the rows is an array, so that there are no dependent joints."""
+    """Return whether the numba type of `rows` is an array, which it is for a robot without dependent joints."""
     from numba import types
 
     return isinstance(rows, types.Array)

@@ -161,8 +161,8 @@ def function_command(function: Any, reference: Reference, dof: int) -> Command:
 
 def run(body: SteppedMachine, command: Command, delay: int, lag: float, sensors: Sensors, reference: Reference,
         y: Array, fastest: Array, seat: tuple[int, int], out: Array, measured: Array) -> tuple[int, int]:
-    """Simulate the closed loop in Python; results are those of `kernels.run`. seat: indices in the state of the first
-    measured position and velocity."""
+    """Simulate the closed loop in Python, with the same results as `kernels.run`. seat: index of the first measured
+    position in the state, and index of the first measured velocity."""
     n, period = body.dof, 1.0 / reference.rate
     seen, speed, dy = np.zeros(n), np.zeros(n), np.zeros(len(y))
     held: list[Array] = []

@@ -196,7 +196,7 @@ def _rows(robot: Robot, elements: tuple[Element, ...]) -> Any:
 
 
 def _load(elements: tuple[Element, ...], dof: int) -> Array:
-    """Return rows (dof, 4) of load-dependent friction; (0, 4) without such friction."""
+    """Return the rows (dof, 4) of load-dependent friction of a model; (0, 4) if the model has none."""
     found = [one for one in elements if isinstance(one, Load)]
     rows = np.tile([0.0, 0.0, TANH, 1.0], (dof if found else 0, 1))
     for one in found:
@@ -205,7 +205,8 @@ def _load(elements: tuple[Element, ...], dof: int) -> Array:
 
 
 def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> Array:
-    """Return rows (dof, 6) of friction with memory, as in `LuGre.array`; (0, 6) without such friction."""
+    """Return the rows (dof, 6) of LuGre and Dahl friction, with the columns of `LuGre.array`; (0, 6) if there is
+    none."""
     found = [one for one in elements if isinstance(one, Bristles) and one.force > 0]
     if lugre is not None or not found:
         if found:
@@ -267,9 +268,9 @@ def spring_rate(plant: Plant, inverse_inertias: Array) -> float:
 
 
 def with_motor_signs(plant: Plant, step: float, speed: Array) -> Plant:
-    """Return the same plant with a smooth sign of the motors' dry friction, as narrow as the integrator's step allows.
+    """Return the plant with a smooth sign of the motors' dry friction, as narrow as the integrator's step allows.
 
-    speed (n,): largest speed of the reference.
+    speed (n,): largest reference speed of each joint, rad/s or m/s.
     """
     if not len(plant.flexible):
         return plant
@@ -291,7 +292,7 @@ def smoothed(plant: Plant, widths: Widths) -> Plant:
 
 
 def as_narrow(plant: Plant) -> Plant:
-    """Return the plant with smooth signs of their own width, without widening; discontinuous signs remain."""
+    """Return the plant with smooth signs that keep their own width and are not widened; discontinuous signs remain."""
     dry = plant.dry.copy()
     dry[dry[:, KIND] == SOFT, KIND] = TANH
     return plant._replace(dry=dry)

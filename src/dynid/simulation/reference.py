@@ -78,7 +78,8 @@ class Reference:
 
     @staticmethod
     def from_recording(recording: Recording, rate: float | None = None) -> Reference:
-        """Return the reference of a log on a uniform grid of `rate` Hz (default its own) from first to last sample."""
+        """Return the reference in a log, resampled to a uniform grid of `rate` Hz from its first to its last sample;
+        default: the rate of the log."""
         if recording.reference is None:
             raise RecordingError(f"{recording.source}: the log has no reference; map its columns with --set "
                                  "'log.reference=[...]', or let the method use the filtered positions",

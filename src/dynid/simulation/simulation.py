@@ -206,7 +206,8 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
               widths: Widths | None, made: Plant | None = None) -> Simulation:
     """Simulate the closed loop of a model and a controller.
 
-    widths: widths of smooth signs; default: computed here. made: the model as a plant without further effects.
+    widths: widths of smooth signs of dry friction; None: computed from the step. made: plant of the model without LuGre
+    friction, ripple and flexible joints; None: made here.
     """
     controller = control_law(controller)
     n, ticks = model.dof, len(reference)

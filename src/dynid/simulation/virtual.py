@@ -91,7 +91,7 @@ class VirtualRobot:
         return self._record(reference, seed)
 
     def _record(self, reference: Reference, seed: int) -> Recording:
-        """Return a log with positions of the robot's own joints."""
+        """Return a log with the positions of the robot's independent joints."""
         n, rng = self._links.dof, np.random.default_rng(seed)
         motion = self._run(reference, rng)
         before = np.vstack([motion.tau[:1], motion.tau[:-1]])
@@ -183,7 +183,8 @@ def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.
 
 
 def in_counts(x: Array, step: Array) -> Array:
-    """Return positions quantised by encoders with these steps; unchanged if a step is zero."""
+    """Return positions (samples, joints) rounded to the steps (joints,) of their encoders; a step of zero does not
+    round."""
     return np.where(step > 0, np.where(step > 0, step, 1.0) * np.floor(x / np.where(step > 0, step, 1.0) + 0.5), x)
 
 

@@ -100,7 +100,8 @@ class _Search:
         return all(j in self.own for j in self.unknown(path))
 
     def seen_from(self, joint: int, end: _End, path: Sequence[int]) -> Vector:
-        """Return an attachment point in the frame of a joint of the other chain, whose earlier joints are known."""
+        """Return the position (3) of an attachment point in the fixed frame of a joint on the other side of its loop.
+        The joints before this joint, and all joints on the side of the point, are known."""
         other, own = paths_apart(self.chain, path[-1], end.body)
         point = carried_out(self.frames, own, end.point)
         for k in other[:other.index(joint)]:
@@ -170,7 +171,8 @@ class _Search:
         return False
 
     def _pin(self, joint: int, w: Vector, t: Vector) -> bool:
-        """Solve for the position of a joint at which point w of its body is at t; return whether it is accepted."""
+        """Solve for the joint position at which the point w of the joint's body is at the point t; return whether the
+        solution is accepted."""
         if self.chain.links[joint].sliding:
             return self.take(joint, t[2] - w[2])
         radius = w[0] * w[0] + w[1] * w[1]
@@ -198,7 +200,11 @@ class _Search:
         return False
 
     def distances(self) -> Iterator[_Distance]:
-        """Yield known distances: lengths of rods, and distances of pins from the last unknown axes of one side."""
+        """Yield known distances: lengths of rods, and distances of pins from an axis.
+
+        The axis is that of the last unknown joint on one side of the loop. If the last two unknown axes on this side
+        intersect, the distance from their intersection is known too.
+        """
         for kind, first, second, length in self.ends():
             if kind == "rod":
                 yield _Distance(first, second, self.graph.value(length ** 2))

@@ -163,7 +163,8 @@ class _Solution:
             self._inverse.append(graph.one / dot(column, column))
 
     def _projected(self, column: Vector) -> tuple[Vector, Vector]:
-        """Return the part of a column that is orthogonal to the earlier columns, and the coefficients of the latter."""
+        """Return the part of a column that is orthogonal to the earlier columns, and the coefficients of the earlier
+        columns in the given column."""
         shares: Vector = []
         for earlier, inverse in zip(self._columns, self._inverse, strict=True):
             share = dot(earlier, column) * inverse

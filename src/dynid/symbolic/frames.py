@@ -53,6 +53,11 @@ class Link:
     def origin(self) -> Array:
         return np.asarray(self.fixed[:3, 3])
 
+    @property
+    def handed(self) -> tuple[int, ...]:
+        """Numbers of the parameters of the body, from 0 to 9, that can be assigned to the previous body."""
+        return (0, 1, 2, 3, 4, 5) if self.sliding else (5, 8, 9)
+
 
 @dataclass(frozen=True, eq=False)
 class Chain:
@@ -82,7 +87,7 @@ class Chain:
         """
         whole = np.eye(10 * len(self.links))
         for i, link in reversed(list(enumerate(self.links))):
-            given = [10 * i + k for k in ((0, 1, 2, 3, 4, 5) if link.sliding else (5, 8, 9)) if 10 * i + k not in kept]
+            given = [10 * i + k for k in link.handed if 10 * i + k not in kept]
             if link.parent != BASE:
                 moved = _SECOND_FROM_INERTIA @ ten.change_frame(link.fixed) @ _INERTIA_FROM_SECOND
                 own = moved[:, [k - 10 * i for k in given]]

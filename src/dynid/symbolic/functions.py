@@ -133,7 +133,7 @@ class Output:
 
 
 def split(outputs: Sequence[Output], flat: Iterable[Any]) -> list[list[Any]]:
-    """Return the entries of each output from the entries of all outputs, one after the other."""
+    """Return the entries of each output; flat: the entries of all outputs, one output after the other."""
     rest = iter(flat)
     return [[next(rest) for _ in output.values] for output in outputs]
 

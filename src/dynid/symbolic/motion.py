@@ -71,8 +71,9 @@ def _quarters(offset: float) -> int | None:
 
 @dataclass(frozen=True)
 class BodyState:
-    """Motion of a body in its frame: angular velocity w and its derivative dw (3), U (3, 3), acceleration a of its
-    origin (3), and the differences U_zz - U_yy, U_xx - U_zz, U_yy - U_xx."""
+    """Motion of a body in its frame: angular velocity w and its derivative dw (3), and accelerations a + U r of its
+    points r, with the acceleration a (3) of its origin and a matrix U (3, 3). differences: U_zz - U_yy, U_xx - U_zz,
+    U_yy - U_xx."""
 
     w: Vector
     dw: Vector

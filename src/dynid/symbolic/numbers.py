@@ -162,7 +162,8 @@ class ModelLayout:
         inertias = _on_tree(self.model.robot, np.asarray(term.link_numbers(self.model.robot)).reshape(-1, 1))
         first = [int(place) for place in base.independent if place < count]
         bodies = Parameters(self.numbers.items[:count])
-        own = _reduced(self, self.factor[:, :count], bodies, first, kept=_handed(self, first))
+        handed = [place for place in first if place % 10 in self.chain.links[place // 10].handed]
+        own = _reduced(self, self.factor[:, :count], bodies, first, kept=handed)
         numbers = np.zeros(count)
         numbers[own.independent] = own.matrix @ (self.chain.second_moments() @ inertias)[:, 0]
         return numbers
@@ -232,8 +233,8 @@ def _as_bodies(term: Term, model: Model) -> Array | None:
 
 
 def _on_tree(robot: Robot, own: Array) -> Array:
-    """Return rows (10 bodies of the tree, columns) in the order of the tree, from rows of the robot's own bodies (10
-    bodies, columns), which rows of dependent bodies may follow."""
+    """Return rows (10 bodies, columns) in the order of the bodies of the tree. own: rows of the independent bodies,
+    optionally followed by rows of the dependent bodies."""
     if robot.followers is None:
         return own
     rows = np.zeros((robot.tree.dof, 10, own.shape[1]))
@@ -277,12 +278,6 @@ def kept_numbers(plan: ModelLayout, operations: Callable[[BaseParameters], int])
             best, fewest, early = candidate, cost, [*early, place]
     order = np.argsort(best.independent)
     return replace(best, independent=best.independent[order], matrix=best.matrix[order])
-
-
-def _handed(plan: ModelLayout, places: Sequence[int]) -> list[int]:
-    """Return the given parameters, by index, that `Chain.handed_over` would assign to the previous body."""
-    return [place for place in places
-            if place % 10 in ((0, 1, 2, 3, 4, 5) if plan.chain.links[place // 10].sliding else (5, 8, 9))]
 
 
 def _reduced(plan: ModelLayout, factor: Array, numbers: Parameters, first: Sequence[int],

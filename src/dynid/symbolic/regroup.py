@@ -54,7 +54,8 @@ def _without_cancelling(terms: list[Term]) -> list[Term]:
 
 
 def _shared(flat: dict[int, list[Term]], fresh: int) -> dict[int, list[Term]]:
-    """Return the sums with common pairs of terms as sums of their own, numbered from `fresh`."""
+    """Return the sums with each common pair of terms replaced by a sum of its own; new sums are numbered from
+    `fresh`."""
     held: dict[Pair, set[int]] = {}  # for each pair of terms, the sums that contain it
 
     def note(place: int, is_present: bool) -> None:

@@ -83,7 +83,7 @@ class Writer:
 
     @cached_property
     def rates(self) -> Matrix:
-        """G (joints of the tree, dof): velocities of the tree's joints per unit velocity of the robot's own."""
+        """G (joints of the tree, dof): velocities of all joints for unit velocities of the independent joints."""
         own = [numbers(self.graph, row[:self.plan.dof]) for row in self.plan.coupling]
         if not self.plan.follow:
             return own
@@ -96,7 +96,7 @@ class Writer:
         return self.of_tree([self.of_loops(row, self.dq) for row in self.plan.loops.rate_slopes])
 
     def tree(self, signal: Sequence[Value]) -> Vector:
-        """Return the velocities of all joints of the tree from those of the robot's joints."""
+        """Return the velocities of all joints, dependent joints included, from velocities of the independent joints."""
         return apply(self.rates, signal)
 
     def tree_accelerations(self, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:
@@ -107,7 +107,7 @@ class Writer:
         return [x + more[0] for x, more in zip(found, bias, strict=True)]
 
     def joints(self, torques: Sequence[Value]) -> Vector:
-        """Return the torques of the robot's joints from those of all joints of the tree."""
+        """Return the torques of the independent joints from torques of all joints, dependent joints included."""
         return apply(transposed(self.rates), torques)
 
     def motion(self, dq: Sequence[Value], ddq: Sequence[Value], *, weight: bool) -> list[motion.BodyState]:

@@ -217,7 +217,8 @@ def module(program: Program, package: Package) -> str:
 
 
 def parameter_lines(program: Program) -> list[str]:
-    """Return the lines of Python with the names of p and of the model's parameters, and a function between both."""
+    """Return the lines of Python with the names of p, the names of the model's parameters, and a function that computes
+    p from these parameters."""
     if program.mode == "fixed":
         return []
     lines = [f"P_NAMES = {list(program.parameter_names)!r}", "",

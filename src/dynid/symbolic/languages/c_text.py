@@ -122,7 +122,8 @@ def number_table(values: Array, real: str) -> str:
 
 
 def paired_angles(name: str, kind: str, of: Sequence[str], first: int) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return lines that compute sine and cosine of each angle in one call, and the names of both; kind: their type."""
+    """Return lines that compute sine and cosine of each angle in one call, and the names of the two variables of each
+    angle. kind: type of these variables. first: number of earlier angles."""
     pairs = [(f"s{k}", f"c{k}") for k in range(first, first + len(of))]
     calls = zip(of, pairs, strict=True)
     return [f"{kind} {s}, {c}; {name}_sincos({angle}, &{s}, &{c});" for angle, (s, c) in calls], pairs

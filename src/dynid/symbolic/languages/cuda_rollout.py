@@ -106,7 +106,8 @@ ROLLOUT_METHODS = {"euler": "semi-implicit Euler method", "rk4": "Runge-Kutta me
 
 
 def _arguments(program: Program, real: str, gains: list[str], restrict: str = "") -> list[str]:
-    """Return the declarations of the arguments of a rollout in CUDA; gains: those of the gains of the control law."""
+    """Return the declarations of the arguments of a rollout in CUDA. gains: declarations of the gains of the control
+    law."""
     own = [f"{real} *{restrict}memory"] if program.plan.remembers else []
     given = [f"const {real} *{restrict}p", "int p_each"] if program.mode != "fixed" else []
     return [f"{real} *{restrict}q", f"{real} *{restrict}dq", *own, f"const {real} *{restrict}q_ref",

@@ -1,4 +1,4 @@
-"""Julia: a module of functions on vectors of numbers."""
+"""Writer of generated functions as a Julia module, whose arguments are vectors of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LaTeX: a program's equations, in full for small robots, with intermediate variables for others."""
+"""Writer of generated functions as LaTeX equations, which have intermediate variables for robots with many joints."""
 
 from __future__ import annotations
 

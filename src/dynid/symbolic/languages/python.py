@@ -1,4 +1,4 @@
-"""Python: a module with NumPy for one sample or many samples, or a plain module with only `math`."""
+"""Writer of generated functions as a Python module: with NumPy for one or many samples, or plain, with only `math`."""
 
 from __future__ import annotations
 

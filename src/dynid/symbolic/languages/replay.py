@@ -1,4 +1,4 @@
-"""CasADi and SymPy: a program evaluated on their symbols, if these packages are installed."""
+"""Conversion of generated functions to CasADi functions and SymPy matrices, if these packages are installed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def casadi_functions(program: Program) -> dict[str, Any]:
-    """Return CasADi functions by name, with matrices as outputs."""
+    """Return CasADi functions by name; each output is a matrix."""
     casadi = _package("casadi")
     found = {}
     for function in program.functions:

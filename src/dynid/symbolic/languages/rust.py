@@ -1,4 +1,4 @@
-"""Rust: a module without the standard library, for `#![no_std]` crates."""
+"""Writer of generated functions as a Rust module without the standard library, for `#![no_std]` crates."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Conversion of a function's expression graph to lines of code in any language.
 
 A value that is used once is written in place. A value that is used more often, or would make a line too long, is given
-a name.
-Sines and cosines of the joints come first, so that no value is kept across a call. Independent operations are placed
-next to each other.
+a name. Sines and cosines of the joints come first, so that no value is kept across a call. Independent operations are
+placed next to each other.
 """
 
 from __future__ import annotations
