@@ -168,7 +168,7 @@ def closure_bias(kind, e, pair, wrench, ends, length, V, A):
     return total + dot(cross(w1, dx), y) + 2.0 * dot(dx, dy) + dot(x, cross(w2, dy))
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, is_storable=False)
 def closure_state(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, coordinates, q):
     """Return the values (m,) of all closure equations at joint positions q, their derivatives (m, coordinates), their
     wrenches (m, 6), and the poses (joints, 12) of the bodies."""

@@ -163,7 +163,7 @@ def newton(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, of
     return OPEN, 0.0
 
 
-@njit(**ALLOCATING)
+@njit(**ALLOCATING, is_storable=False)
 def close_kernel(parent, pose, axis, kinds, bodies, places, lengths, source, ratio, offset, chosen, begin, branch, q,
                  dq, ddq, samples, motion, rates, status, reached):
     """Compute the motion (3, samples, joints of the tree) of all joints from positions, velocities and accelerations q,
