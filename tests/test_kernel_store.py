@@ -159,9 +159,9 @@ def test_a_kernel_that_is_called_often_is_left_to_numba(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(kernel_store, "_CALLS_UNTIL_NUMBA", 3)
     kernel_store.load_numba()
-    times, found = kernel_store.njit()(times), []
+    kernel, found = kernel_store.njit()(times), []
     for _ in range(3):
-        found.append((times(np.array([2.0]), 3.0), times(np.array([2]), 3.0), times._is_left_to_numba))
+        found.append((kernel(np.array([2.0]), 3.0), kernel(np.array([2]), 3.0), kernel._is_left_to_numba))
     assert found == [(6.0, 6.0, False), (6.0, 6.0, True), (6.0, 6.0, True)]
 
 
