@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from dynid import kernel_store
+
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("DYNID_DATA", ROOT.parent / "shared" / "data"))
 
@@ -44,8 +46,10 @@ def one_start(monkeypatch: pytest.MonkeyPatch) -> None:
 def pytest_configure() -> None:
     """Take interrupts as usual: a job in the background begins with them ignored, and so would its children.
 
-    Look for garbage rarely, as commands do: it is looked for after each file.
+    Look for garbage rarely, as commands do: it is looked for after each file. Leave kernels to numba only after many
+    calls: the tests call most kernels some thousand times, and numba would compile each of them once more.
     """
+    kernel_store._CALLS_UNTIL_NUMBA = 20_000
     gc.set_threshold(50_000)
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -142,6 +142,29 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("kernels")
 
 
+def test_a_kernel_that_cannot_be_stored_is_compiled_by_numba_alone(tmp_path: Path) -> None:
+    """Its results are those of numba, for every type of argument, and no file is written."""
+    code = ("from kernels import *\nfrom kernels import ends as stored\n"
+            "ends = njit(cache=True, is_storable=False)(stored.py_func)\n"
+            "print(*ends(np.zeros(4)), *ends(np.zeros(2)), ends._is_left_to_numba, 'numba' in sys.modules)")
+    assert outcome(tmp_path, code) == ["4 5 2 3 True True"]
+    assert not kept(tmp_path)
+
+
+def test_a_kernel_that_is_called_often_is_left_to_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result is the same before and after, for several types of arguments."""
+
+    def times(x: np.ndarray, y: float) -> float:
+        return x[0] * y
+
+    monkeypatch.setattr(kernel_store, "_CALLS_UNTIL_NUMBA", 3)
+    kernel_store.load_numba()
+    kernel, found = kernel_store.njit()(times), []
+    for _ in range(3):
+        found.append((kernel(np.array([2.0]), 3.0), kernel(np.array([2]), 3.0), kernel._is_left_to_numba))
+    assert found == [(6.0, 6.0, False), (6.0, 6.0, True), (6.0, 6.0, True)]
+
+
 def test_a_kernel_that_is_always_inlined_is_not_compiled_by_itself() -> None:
     """Its caller contains it: compiling it as well takes as long as the caller."""
 

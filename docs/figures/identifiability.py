@@ -26,11 +26,12 @@ def main() -> None:
     masses = [k for k, item in enumerate(model.parameters) if item.symbol == "M"]
     kg = [", ".join(f"{part[k]:.1f}" for k in masses) for part in (theta, other)]
     first, second = f"masses {kg[0]} kg", f"masses {kg[1]} kg"
+    dots = {f"{shown.sum()} identifiable combinations": (order[shown], values[shown]),
+            f"{(~shown).sum()} combinations without effect on torques": (order[~shown],
+                                                                         np.maximum(values[~shown], 1e-17))}
     write("identifiability", [
-        Panel("Singular values of the regressor, 30 columns", "index", "singular value, columns of norm 1", {
-            f"{shown.sum()} identifiable combinations": (order[shown], values[shown]),
-            f"{(~shown).sum()} combinations without effect on torques": (order[~shown], np.maximum(values[~shown], 1e-17))},
-            points=(f"{shown.sum()} identifiable combinations", f"{(~shown).sum()} combinations without effect on torques"), log=True),
+        Panel("Singular values of the regressor, 30 columns", "index", "singular value, columns of norm 1", dots,
+              points=tuple(dots), log=True),
         Panel("Torque of joint 2 of two arms", "time, s", "torque, N m", {first: (t, one), second: (t, two)},
               dashed=(second,))])
 

@@ -60,11 +60,13 @@ class Kernel:
     Attributes:
         py_func: The function in Python.
         targetoptions: Options of `numba.njit`, under the name by which numba finds `inline` in a called kernel.
+        is_storable: Whether to try to store its machine code. Code that needs numba to run is not storable, and the
+            attempt takes as long as half a compilation.
     """
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any], is_storable: bool = True) -> None:
         functools.update_wrapper(self, function)
-        self.py_func, self.targetoptions = function, options
+        self.py_func, self.targetoptions, self.is_storable = function, options, is_storable
         self._runs: dict[tuple[Any, ...], Callable[[list[Any], tuple[Any, ...]], Any]] = {}
         self._calls, self._is_left_to_numba = 0, False
 
@@ -120,7 +122,7 @@ class Kernel:
 
     def _first_run(self, kinds: tuple[Any, ...], words: list[Any], arguments: tuple[Any, ...]) -> Any:
         """Return the compiled function for given argument types: from a file, or compiled by numba and stored."""
-        file = _file(self.py_func, kinds) if os.name == "posix" else None
+        file = _file(self.py_func, kinds) if self.is_storable and os.name == "posix" else None
         found = _read(file, self._key) if file else None
         if file and found is None:
             types = tuple(map(load_numba().typeof, arguments))
@@ -129,6 +131,7 @@ class Kernel:
         if found and found[0]:
             return _PackedCall(self, *found, words)
         self._compile_by_numba(arguments)
+        self._is_left_to_numba = not self.is_storable
         return lambda words, arguments: self.dispatcher(*arguments)
 
     def _compile_by_numba(self, arguments: tuple[Any, ...]) -> None:
@@ -179,9 +182,9 @@ class _PackedCall:
         return found if len(found) > 1 else found[0]
 
 
-def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def njit(*, is_storable: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator like `numba.njit`, without loading numba: the decorated function is a `Kernel`."""
-    return lambda function: Kernel(function, options)
+    return lambda function: Kernel(function, options, is_storable)
 
 
 def curve_address(function: Callable[..., Any], signature: str, options: dict[str, Any]) -> int | None:

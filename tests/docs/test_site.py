@@ -40,16 +40,20 @@ def test_it_builds_without_a_warning_and_has_every_page(site):
 
 
 def test_a_broken_link_or_anchor_stops_the_build(tmp_path):
+    """Each is reported with its page, and nothing is reported of a page without one."""
     (tmp_path / "conf.py").write_text((DOCS / "conf.py").read_text(encoding="utf-8").replace(
         "HERE = Path(__file__).resolve().parent\n", f"HERE = Path({str(DOCS)!r})\n").replace('["static"]', "[]"))
     (tmp_path / "other.md").write_text("# Other\n\nNothing.\n")
     wrong = {"[here](#two)": "'two'", "[x](no.md)": "no.md", "[x](other.md#two)": "in doc 'other'",
              "![x](no.svg)": "no.svg", "$x^$": "equation"}
-    for text, codes in (("[here](#one) [there](other.md#other) $x^2$", []), (" ".join(wrong), list(wrong.values()))):
-        (tmp_path / "index.md").write_text(f"# One\n\n{text}\n\n```{{toctree}}\nother\n```\n")
-        done = build(tmp_path, tmp_path / "site")
-        assert (done.returncode != 0) == bool(codes), done.stderr
-        assert [code for code in codes if code not in done.stderr] == [], done.stderr
+    for page, text in (("good", "[here](#one) [there](other.md#other) $x^2$"), ("index", " ".join(wrong))):
+        (tmp_path / f"{page}.md").write_text(f"# One\n\n{text}\n\n```{{toctree}}\nother\n```\n")
+    with open(tmp_path / "index.md", "a", encoding="utf-8") as file:
+        file.write("\n```{toctree}\ngood\n```\n")
+    done = build(tmp_path, tmp_path / "site")
+    assert done.returncode != 0
+    assert [code for code in wrong.values() if code not in done.stderr] == [], done.stderr
+    assert "good.md" not in done.stderr and done.stderr.count("index.md") >= len(wrong), done.stderr
 
 
 @pytest.mark.slow

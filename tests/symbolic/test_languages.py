@@ -46,7 +46,9 @@ def test_c_compiles_without_a_warning_and_is_right(tmp_path, name):
     assert compiled_self_test(everything(name), tmp_path) < 1e-12
 
 
-@pytest.mark.parametrize("name", [name for name in builtin_names() if Robot.builtin(name).followers is None])
+# One of each kind of chain is quick: two joints, six turning joints, one that slides.
+@pytest.mark.parametrize("name", [name if name in ("scara2", "puma560", "emps") else pytest.param(
+    name, marks=pytest.mark.slow) for name in builtin_names() if Robot.builtin(name).followers is None])
 def test_c_of_every_builtin_robot_in_double_and_float(tmp_path, name):
     model = plain(Robot.builtin(name))
     program = generate(model, ["inverse_dynamics", "gravity", "coriolis", "inertia"],

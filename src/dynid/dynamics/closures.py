@@ -348,7 +348,7 @@ def one_posture(closures):
                       np.empty((equation_count(closures.kinds), EQUATION)))
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, is_storable=False)
 def closure_state(tree, closures, coordinates, q):
     """Return the rows (m, 7) of all closure equations at joint positions q, their derivatives (m, coordinates), and the
     rows (joints + 1, 18) of the bodies."""

@@ -135,7 +135,7 @@ def regressor_kernel(parent, pose, axis, gravity, q, dq, ddq, bodies, axes, rest
                 j = parent[j]
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, is_storable=False)
 def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
     """Compute the regressor (n, 10 n) of one sample q, dq, ddq (n,), n < TILE; return False if a number is not finite.
     The SIMD lanes are bodies instead of samples: lane i is body i, and lane n is the base."""

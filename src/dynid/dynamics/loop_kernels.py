@@ -173,7 +173,7 @@ def newton(tree, closures, usable, exact, z, here, jacobian, square, order, righ
     return OPEN, 0.0
 
 
-@njit(**ALLOCATING)
+@njit(**ALLOCATING, is_storable=False)
 def close_kernel(tree, closures, start, q, dq, ddq, samples, motion, rates, status, reached):
     """Compute the motion (3, samples, joints of the tree) of all joints from positions, velocities and accelerations q,
     dq, ddq (samples, n) of the independent joints.

@@ -92,7 +92,7 @@ def working_space(joints, coordinates, n, closures, equations, rows):
                 np.zeros((dependent, (n + 1) * LANES)))
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, is_storable=False)
 def solve_closures_batch(tree, closures, plan, origin, cuts, q, dq, ddq, motion, rates, status):
     """Compute motion, derivatives and status, see `close_kernel`, for samples cuts[t] .. cuts[t + 1] - 1 of every lane
     t.

@@ -44,7 +44,7 @@ class OwnPositions(NamedTuple):
     last: Array
 
 
-@njit(**ALLOCATING)
+@njit(**ALLOCATING, is_storable=False)
 def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven: Ints, given: Array, state: Array,
                          q: Array, rates: Array, moving: Array, misfit: Array, status: Ints) -> None:
     """Compute the positions q (samples, n) of the independent joints, such that positions of the measured joints fit

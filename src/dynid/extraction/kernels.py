@@ -14,7 +14,7 @@ import numpy as np
 from dynid.kernel_store import njit
 
 
-@njit(cache=True)
+@njit(cache=True, is_storable=False)
 def full_vector(x: Any, exact: bool, offset: Any, spread: Any, places: Any, rest: Any) -> Any:
     """Return the standard parameters (parameters,) of a candidate x (variables,) of a search. In the exact form, the
     standard parameters are offset + spread x; in the penalty form, x has mass, centre of mass and central inertia of
@@ -132,7 +132,7 @@ def loss(x: Any, weight: float, space: Any, base: Any, conditions: Any) -> float
     return total + bounds + weight * physics
 
 
-@njit(cache=True)
+@njit(cache=True, is_storable=False)
 def losses(many: Any, weight: float, space: Any, base: Any, conditions: Any) -> Any:
     """Return the losses (n,) of many candidates (n, variables)."""
     found = np.empty(len(many))

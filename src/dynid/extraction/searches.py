@@ -144,7 +144,7 @@ def anneal(start: Any, low: Any, high: Any, weight: float, steps: int, rng: Any,
     return best, least, tried
 
 
-@njit(cache=True)
+@njit(cache=True, is_storable=False)
 def nelder_mead(start: Any, low: Any, high: Any, weight: float, evaluations: int, space: Any, base: Any,
                 conditions: Any) -> Any:
     """Return the best point (variables,) of a simplex search inside the box, its loss, and the number of evaluations.

@@ -71,7 +71,7 @@ def free_slope(parent: Ints, gravity: Array, w: Array, extra: Array, tau: Array,
     return True
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, is_storable=False)
 def free_kernel(parent: Ints, gravity: Array, w: Array, extra: Array, tau: Array, step: float, substeps: int,
                 states: Array) -> int:
     """Compute states (samples, 13 + 2 n) from the first one.

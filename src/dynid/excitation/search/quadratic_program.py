@@ -19,7 +19,7 @@ from dynid.dynamics.compiled import INNER, OPTIONS
 from dynid.kernel_store import njit
 
 
-@njit(**OPTIONS)
+@njit(**OPTIONS, is_storable=False)
 def solve_qp(hessian: Array, gradient: Array, rows: Array, bounds: Array, tolerance: float,
              limit: int) -> tuple[Array, bool]:
     """Return x (n,) and whether x is the solution of a quadratic programme, for a positive definite Hessian (n, n), a
