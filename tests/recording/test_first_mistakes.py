@@ -77,6 +77,11 @@ def test_velocities_in_turns_per_minute_are_read_by_their_names(tmp_path):
     np.testing.assert_allclose(read(path, robot=ROBOT).dq, np.pi / 30 * np.cos(Q), atol=1e-8)
 
 
+def test_the_word_joint_in_some_column_names_is_no_other_signal(tmp_path):
+    path = written(tmp_path, names=("time", "q_1", "q_joint_2", "q_3", "tau1", "tau2_joint", "tau3"))
+    np.testing.assert_allclose(read(path, robot=ROBOT).q, Q, atol=1e-8)
+
+
 def test_a_missing_column_lists_the_columns_and_a_mapping_that_works(tmp_path):
     names = ("time", "axis_u_angle", "axis_v_angle", "axis_w_angle", "moment_u", "moment_v", "moment_w")
     path = written(tmp_path, names=names)

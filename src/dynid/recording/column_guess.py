@@ -30,6 +30,7 @@ _SIGNAL_WORDS = {
 _KIND_BY_WORD = {word: kind for kind, words in _SIGNAL_WORDS.items() for word in words.split()}
 _REFERENCE = set("target targets ref reference cmd command commanded des desired setpoint goal d".split())
 _PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())
+_JOINT_WORDS = {"joint", "joints"}  # they do not distinguish two signals
 _UNIT_WORDS = {"deg": "deg", "degree": "deg", "degrees": "deg", "°": "deg", "mm": "mm", "ms": "ms", "us": "us",
                "ns": "ns", "rpm": "rpm", "nmm": "N mm", **dict.fromkeys(("%", "percent", "pct"), PERCENT),
                **dict.fromkeys(("‰", "permille", "promille"), PERMILLE)}
@@ -240,7 +241,7 @@ def _classify(name: str) -> _Reading | None:
     if kind in ("", "acceleration"):
         return None
     unit = _torque_unit(name) or next((_UNIT_WORDS[word] for word in words if word in _UNIT_WORDS), None)
-    return _Reading(kind, None, tuple(word for word in words if word not in _UNIT_WORDS), unit)
+    return _Reading(kind, None, tuple(word for word in words if word not in _UNIT_WORDS.keys() | _JOINT_WORDS), unit)
 
 
 def _ordered(source: Source, group: Sequence[tuple[_Reading, str]], signal: str, joints: Sequence[str] | None,
