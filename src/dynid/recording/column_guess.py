@@ -94,7 +94,8 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         if len(choices) == 1:
             group = groups[choices[0]]
             signals[signal] = _ordered(source, group, signal, joints, count, places)
-            named_units = {reading.unit for reading, _ in group if reading.unit in _UNITS.get(signal, ())}
+            named_units = {reading.unit for reading, _ in group
+                           if reading.unit and reading.unit in _UNITS.get(signal, ())}
             if named_units:
                 units[signal] = named_units.pop()
             others = [name for rest, group in groups.items() if rest != choices[0] for _, name in group]
