@@ -148,7 +148,7 @@ def test_people_see_one_screen(dynid, logs, monkeypatch):
     assert text.startswith("Not usable") and ("Cause:" in text) != ("dynid excite" in text)  # a cause comes first
     assert "Results in out" in text and "moving" in text and "raw" in text and "Method: " in text
     page = Path("out/report.html").read_text()
-    assert "dynid excite kuka-lwr4 --improve out -o motion.csv" in page
+    assert "dynid excite kuka-lwr4 --improve out -o improved.csv" in page
 
 
 def test_without_a_folder_people_are_told_how_to_see_more(dynid, logs):

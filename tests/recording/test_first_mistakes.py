@@ -37,7 +37,7 @@ def test_time_in_another_unit_is_refused_by_name_and_read_as_advised(tmp_path, u
 
 
 def test_degrees_and_motor_turns_are_told_apart(tmp_path):
-    with refused(RecordingError, "bad-recording", "--set log.unit=deg"):
+    with refused(RecordingError, "bad-recording", "--set log.unit=deg", "--set log.side=motor"):
         read(written(tmp_path, q=np.rad2deg(Q)), robot=ROBOT)
     with refused(RecordingError, "bad-recording", "--set log.side=motor"):
         read(written(tmp_path, q=240.0 * Q), robot=ROBOT)
@@ -50,6 +50,36 @@ def test_torques_in_newton_millimetres_are_read_by_their_names(tmp_path, unit):
     path = written(tmp_path, names=("time", "q1", "q2", "q3", *(f"Torque {j} {unit}" for j in (1, 2, 3))))
     np.testing.assert_allclose(read(path, robot=ROBOT).tau, 1e-3 * np.cos(Q), atol=1e-11)
     np.testing.assert_allclose(read(path, {"torque_scale": 2.0}, ROBOT).tau, 2.0 * np.cos(Q), atol=1e-8)
+
+
+@pytest.mark.parametrize(("name", "factor"), [
+    ("tau{} [mNm]", 1e-3), ("tau_{}_mNm", 1e-3), ("Torque {} (kNm)", 1e3), ("Torque {} [N.mm]", 1e-3),
+    ("tau{} [Ncm]", 1e-2), ("tau{} [N*m]", 1.0), ("tau_{} in Nm", 1.0)])
+def test_units_of_torque_in_column_names_are_converted(tmp_path, name, factor):
+    path = written(tmp_path, names=("time", "q1", "q2", "q3", *(name.format(j) for j in (1, 2, 3))))
+    np.testing.assert_allclose(read(path, robot=ROBOT).tau, factor * np.cos(Q), rtol=1e-7, atol=1e-8 * factor)
+
+
+@pytest.mark.parametrize(("name", "share"), [("torque{} [%]", 100), ("torque_percent_{}", 100), ("tau{} (‰)", 1000),
+                                             ("tau_permille_{}", 1000)])
+def test_torques_in_shares_of_a_rated_torque_need_it(tmp_path, name, share):
+    path = written(tmp_path, names=("time", "q1", "q2", "q3", *(name.format(j) for j in (1, 2, 3))))
+    with refused(RecordingError, "relative-torque", f"rated torque / {share}", "--set 'log.torque_scale=[...]'"):
+        read(path, robot=ROBOT)
+    scales = [1.2, 0.6, 0.2]
+    np.testing.assert_allclose(read(path, {"torque_scale": scales}, ROBOT).tau, scales * np.cos(Q), atol=1e-8)
+
+
+def test_velocities_in_turns_per_minute_are_read_by_their_names(tmp_path):
+    path = tmp_path / "log.csv"
+    np.savetxt(path, np.column_stack([T, Q, np.cos(Q), np.cos(Q)]), delimiter=",", comments="", fmt="%.9g",
+               header="time,q1,q2,q3,speed1 [rpm],speed2 [rpm],speed3 [rpm],tau1,tau2,tau3")
+    np.testing.assert_allclose(read(path, robot=ROBOT).dq, np.pi / 30 * np.cos(Q), atol=1e-8)
+
+
+def test_the_word_joint_in_some_column_names_is_no_other_signal(tmp_path):
+    path = written(tmp_path, names=("time", "q_1", "q_joint_2", "q_3", "tau1", "tau2_joint", "tau3"))
+    np.testing.assert_allclose(read(path, robot=ROBOT).q, Q, atol=1e-8)
 
 
 def test_a_missing_column_lists_the_columns_and_a_mapping_that_works(tmp_path):
@@ -197,7 +227,29 @@ def test_a_time_of_day_is_a_time(tmp_path):
     np.testing.assert_allclose(read(path, robot=ROBOT).t, T, atol=1e-6)
 
 
-@pytest.mark.parametrize("form", ["lines", "list", "columns", "nested"])
+@pytest.mark.parametrize("at_once", [None, 700])
+@pytest.mark.parametrize("start", [None, 6.0])
+def test_a_time_of_day_goes_on_after_midnight(tmp_path, at_once, start):
+    path = written(tmp_path, (86395.0 + T) % 86400.0)
+    found = read(path, {} if start is None else {"start": start}, ROBOT, at_once=at_once)
+    expected = T if start is None else T[T >= start - 1e-9]
+    np.testing.assert_allclose(found.t - found.t[0], expected - expected[0], atol=1e-5)
+    assert sum("midnight" in note for note in found.notes) == 1
+    with refused(RecordingError, "time-backwards"):
+        read(written(tmp_path, np.where(T < 5, T + 400, T)), robot=ROBOT)
+
+
+def test_python_objects_are_not_read_and_named(tmp_path):
+    path = tmp_path / "log.npz"
+    np.savez(path, t=T, q=np.array(Q.tolist(), dtype=object), tau=np.cos(Q))
+    with refused(RecordingError, "no-column", "Python objects are not read: q"):
+        read(path, robot=ROBOT)
+    np.save(tmp_path / "log.npy", {"t": T, "q": Q, "tau": np.cos(Q)}, allow_pickle=True)
+    with refused(RecordingError, "bad-recording", "Python objects", "numpy.savez"):
+        read(tmp_path / "log.npy", robot=ROBOT)
+
+
+@pytest.mark.parametrize("form", ["lines", "list", "columns", "rows of pandas", "nested"])
 def test_json_logs_are_read(tmp_path, form):
     path = tmp_path / "log.json"
     rows = [{"t": t, "q": q.tolist(), "tau": np.cos(q).tolist()} for t, q in zip(T.tolist(), Q, strict=True)]
@@ -205,6 +257,8 @@ def test_json_logs_are_read(tmp_path, form):
         rows = [{"stamp": {"sec": int(row["t"]), "nanosec": round(1e9 * (row["t"] % 1))}, "position": row["q"],
                  "effort": row["tau"], "name": ["a", "b", "c"]} for row in rows]
     content = {"t": T.tolist(), "q": Q.tolist(), "tau": np.cos(Q).tolist()} if form == "columns" else rows
+    if form == "rows of pandas":  # what DataFrame.to_json writes
+        content = {name: {str(k): row[name] for k, row in enumerate(rows)} for name in rows[0]}
     path.write_text("\n".join(map(json.dumps, rows)) if form in ("lines", "nested") else json.dumps(content))
     found = read(path, robot=ROBOT)
     np.testing.assert_allclose(found.t, T, atol=1e-8)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import one_arm
 import pytest
 from refusals import refused
 
 import dynid
-from dynid.errors import DynidError, ModelError, RecordingError
+from dynid.errors import DynidError, ModelError, RecordingError, RobotError
 from dynid.runs import Run
 from dynid.runs.results import save
 
@@ -59,6 +61,57 @@ def test_wrong_types_are_a_sentence(found):
     with refused(ModelError, "bad-model", "identify", "int"):
         dynid.identify(3, samples)
     assert dynid.identify(run.model, samples, method="wls").method == "wls"
+
+
+def test_data_in_memory_are_answered_with_the_call_that_takes_them(found, tmp_path, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    _, run = found
+    recording = run.problem.recordings[0]
+    frame = recording.to_frame()
+    arrays = {"time": recording.t, "q": recording.q, "tau": recording.tau}
+    for data, call in ((frame, "frame.to_csv('log.csv')"), (arrays, "numpy.savez('log.npz', **arrays)"),
+                       (recording.q, "numpy.savez('log.npz', time=t")):
+        for given in ({"data": data}, {"data": "log.csv", "validate": data}):
+            with refused(ModelError, "file-with-samples", call):
+                dynid.identify(run.settings.robot, **given)
+    with refused(ModelError, "not-samples", "dynid.Recording.from_frame(frame, robot=robot)"):
+        dynid.identify(run.model, frame)
+    with refused(ModelError, "not-samples", "dynid.Recording(time, positions, torques)"):
+        dynid.identify(run.model, arrays)
+    monkeypatch.chdir(tmp_path)  # the advice as it is written
+    frame.to_csv("log.csv")
+    np.savez("log.npz", **arrays)
+    assert isinstance(frame, pandas.DataFrame)
+    for name in ("log.csv", "log.npz"):
+        np.testing.assert_allclose(dynid.read(name, robot=run.robot).tau, recording.tau)
+
+
+def test_calls_without_what_they_need_name_the_call_that_works():
+    with refused(ModelError, "bad-model", "not nothing", "identify('robot.urdf', 'log.csv')"):
+        dynid.identify()
+    with refused(RobotError, "no-moving-joint", "dynid.Robot.load('arm.urdf')"):
+        dynid.Robot("arm.urdf")
+
+
+@pytest.mark.parametrize(("given", "code", "said"), [
+    ({"cutoff": 8.0}, "unknown-setting", 'prepare={"cutoff": VALUE}'),
+    ({"cutof": 8.0}, "unknown-setting", "--set prepare.cutoff=VALUE"),
+    ({"frictions": "viscous"}, "unknown-setting", "'friction' is a setting of the table [model]"),
+    ({"methd": "wls"}, "unknown-setting", "did you mean 'method'?"),
+    ({"prepare": 8.0}, "wrong-setting", 'prepare={"SETTING": VALUE}'),
+    ({"output": "out"}, "folder-as-output", "dynid.runs.results.save(run, 'out')"),
+    ({"friction": "viscous,coloumb"}, "bad-model", "did you mean 'coulomb'?")])
+def test_a_setting_in_the_wrong_place_is_answered_with_the_right_one(found, given, code, said):
+    _, run = found
+    with refused(DynidError if code.endswith("setting") else ModelError, code, said):
+        dynid.identify(run.settings.robot, run.settings.logs[0], **given)
+
+
+def test_a_run_goes_to_another_process(found):
+    _, run = found
+    again = pickle.loads(pickle.dumps(run))
+    np.testing.assert_array_equal(again.estimate.values, run.estimate.values)
+    assert again.verdict.text() == run.verdict.text()
 
 
 def test_plots_show_every_parameter(found):

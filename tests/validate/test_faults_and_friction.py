@@ -150,6 +150,17 @@ def test_torques_of_another_log(simulate):
     assert codes(log.model, mixed, [rest])[0] == "torques-exchanged"
 
 
+def test_missing_friction_is_not_taken_for_torques_of_another_log(simulate):
+    """Friction that the model lacks and that dominates the torque is named as friction."""
+    log, other = simulate("arm3r"), simulate("arm3r", seed=5, source="other.csv")
+    size = 4.0 * np.std(log.samples.tau, axis=0)
+    rough = replace(log.samples, tau=log.samples.tau + size * np.sign(log.samples.dq))
+    without = Model(log.model.robot)
+    found = codes(without, rough)
+    assert "torques-unrelated" not in found and "residual-follows-velocity-sign" in found
+    assert codes(without, replace(log.samples, tau=other.samples.tau)) == ["torques-unrelated"]
+
+
 def test_exchanged_torques_of_a_small_arm(simulate):
     """And nothing of the kind is said of two healthy logs."""
     log, other = simulate("arm3r"), simulate("arm3r", seed=5, source="other.csv")

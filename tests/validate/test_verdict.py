@@ -297,6 +297,17 @@ def test_silent_and_constant_torque(simulate):
     assert said.severity == "fatal" and said.evidence == {"torque": 3.0}
 
 
+def test_a_gripper_that_rests_with_a_constant_torque_is_left_out_with_an_option(simulate):
+    """A torque that does not change is no fault of the log if the joint never moved."""
+    log = simulate("arm3r", frozen=(2,))
+    name = log.model.robot.joint_names[2]
+    found = judged(log.with_torque(np.where([False, False, True], 0.1, log.samples.tau)))
+    assert "torque-constant" not in {code for code, *_ in suspicions(found)}
+    said = finding(found, "joint-at-rest")
+    assert said.joints == (name,) and f"--lock {name}={log.samples.q[0, 2]:.6g}" in said.text
+    assert "--lock" not in finding(judged(log), "joint-at-rest").text
+
+
 def test_joints_with_one_problem_share_one_finding(simulate):
     """Torques that are constant, joints that rest, and positions beyond their limits, at two joints each."""
     log = simulate("arm3r")

@@ -55,6 +55,10 @@ class Dataset:
     failures: Mapping[int, log_folds.Failure] = field(default_factory=dict)
     progress: log_folds.LogProgress | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields for a copy or for another process, where nobody receives the progress."""
+        return {**self.__dict__, "progress": None}
+
     @staticmethod
     def from_samples(samples: Samples | Sequence[Samples], recordings: Recording | Sequence[Recording] = ()) -> Dataset:
         """Return the dataset of samples in memory. recordings: the recording of each set of samples, or none at all."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from dynid.errors import ModelError, require_type
+from dynid.errors import ModelError, did_you_mean, require_type
 from dynid.model.delay import Delay
 from dynid.model.friction import (
     AsymmetricCoulomb,
@@ -99,7 +99,7 @@ def make_terms(robot: Robot, friction: Iterable[str] = (), rotor: bool = False, 
         if kind not in FRICTION:
             _plugin_term(kind)
         if kind not in FRICTION:
-            raise ModelError(f"there is no friction term '{kind}'; there are {', '.join(FRICTION)}")
+            raise ModelError(f"there is no friction term '{kind}'; {did_you_mean(kind, FRICTION)}")
         wanted.append(FRICTION[kind]())
     if defaults:
         present = {getattr(term, "kind", "") for term in wanted}

@@ -181,7 +181,7 @@ def _expanded(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 def open_npz(path: Path) -> Arrays:
     """Open an NPZ archive. Uncompressed arrays stay on disk; the size of others is limited while they are unpacked."""
-    arrays: dict[str, Any] = {}
+    arrays, objects = dict[str, Any](), list[str]()
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -195,11 +195,19 @@ def open_npz(path: Path) -> Arrays:
             measure = Measure(path)
             for member in members:
                 array = parsed(partial(_member, path, archive, member, measure))
-                if array is not None:
-                    arrays[member.filename.removesuffix(".npy")] = array
+                name = member.filename.removesuffix(".npy")
+                if array is None:
+                    objects.append(name)
+                else:
+                    arrays[name] = array
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError) as problem:
         raise unreadable(path, "npz archive", problem) from None
-    return Arrays(path, _expanded(arrays))
+    found = Arrays(path, _expanded(arrays))
+    if objects:
+        found.unread = (f"arrays of Python objects are not read: {', '.join(objects)[:200]}; save them as numbers, for "
+                        f"example numpy.array({objects[0][:80]}.tolist(), dtype=float)")
+        found.notes.append(found.unread)
+    return found
 
 
 def _leads_outside(name: str) -> bool:
@@ -243,7 +251,12 @@ def open_npy(path: Path, axis: int | None = None) -> Arrays:
     """Open one array, whose columns are named by numbers or by its own field names. axis: axis of the samples."""
     try:
         array = parsed(lambda: np.load(path, mmap_mode="r", allow_pickle=False))
-    except (ValueError, EOFError, OSError) as problem:
+    except ValueError as problem:
+        if "Python objects" not in str(problem):
+            raise unreadable(path, "npy file", problem) from None
+        raise RecordingError(f"{path}: holds Python objects, which are not read, because they could run a program",
+                             "save the arrays with numpy.savez(FILE, time=..., position=..., torque=...)") from None
+    except (EOFError, OSError) as problem:
         raise unreadable(path, "npy file", problem) from None
     if array.dtype.names:
         return Arrays(path, _expanded({"": array}))
@@ -281,7 +294,8 @@ def open_mat(path: Path) -> Arrays:
     collect("", content)
     found = Arrays(path, arrays)
     if others:
-        found.notes.append(f"variables with objects or functions of MATLAB are not read: {', '.join(others)[:200]}")
+        found.unread = f"variables with objects or functions of MATLAB are not read: {', '.join(others)[:200]}"
+        found.notes.append(found.unread)
     return found
 
 

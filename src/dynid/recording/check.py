@@ -18,6 +18,7 @@ from dynid.robot import Robot
 _MIN_CLOCK_RATE = 10.0  # Hz: mean rate below which a log of rows with other time stamps is not the recorded one
 _MIN_TRAVEL = 0.05  # rad or m: range of a joint whose travel is larger than the noise of its positions
 _ROWS_FOR_SPEED = 20_000  # rows in the middle of a log that are compared, which limits memory
+_MOTOR_SIDE = "--set log.side=motor --set 'log.ratio=[MOTOR TURNS PER JOINT TURN, ...]'"
 _SAME_UNIT = 0.05  # relative difference of a factor between two units
 _SPEED_UNITS = {"deg": 180.0 / np.pi, "rad": np.pi / 180.0, "rpm": 30.0 / np.pi}  # size of 1 rad/s, of 1 deg/s in rad/s
 _SPEED_NAMES = {"deg": "deg/s", "rad": "rad/s", "rpm": "rpm"}
@@ -180,14 +181,14 @@ def unit_notes(extremes: Extremes, robot: Robot, said: bool, source: str) -> lis
     text = (f"joint {robot.joints[worst].name} goes to {reach[worst]:.4g} rad, more than three times "
             + (f"its limit of {limit[worst]:.4g} rad" if bounded else "a full turn"))
     if np.all(np.deg2rad(reach[turning]) <= 1.2 * limit[turning]):
-        text += '; positions are probably in degrees: add --set log.unit=deg, or unit = "deg" under [log]'
+        text += ('; positions are probably in degrees: add --set log.unit=deg, or unit = "deg" under [log]; if they '
+                 f"are those of the motors, add {_MOTOR_SIDE}")
         if np.any(turning & ~far):
             some = ", ".join('"m"' if not turns else '"deg"' if wrong else '"rad"'
                              for turns, wrong in zip(turning, far, strict=True))
             text += f"; if other joints are in radians, add --set 'log.unit=[{some}]'"
     else:
-        text += (", more than degrees would give; positions are probably those of the motors: add --set log.side=motor "
-                 "--set 'log.ratio=[MOTOR TURNS PER JOINT TURN, ...]'")
+        text += f", more than degrees would give; positions are probably those of the motors: add {_MOTOR_SIDE}"
     if not said and bounded:
         raise RecordingError(f"{source}: {text}; if positions are in radians, add --set log.unit=rad", where="log.unit")
     return [text]

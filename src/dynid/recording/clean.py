@@ -34,12 +34,13 @@ _MAY_BE_ABSENT = tuple(signal for signal in ABSURD if signal not in ("position",
 MAX_BAD_ROWS_SHOWN = 3  # bad rows shown in a note
 MIN_ROWS_WITHOUT_NUMBERS = 10  # rows without a number that show that a column has none
 LISTED = 100  # bad rows listed in a recording
+_DAY, _MIDNIGHT_GAP = 86400.0, 60.0  # s; the longest gap between the rows before and after midnight
 _STAMP_ROUNDING = 1e-9  # s: tolerance of time stamps at the ends of a window
 
 
 @dataclass
 class _Clock:
-    """State passed from one part of a log to the next: start time, last time stamp and row, number of rows."""
+    """State passed from one part of a log to the next: start time, last time stamp and row, rows, midnights passed."""
 
     begun: bool = False
     origin: list[Any] | None = None
@@ -48,6 +49,7 @@ class _Clock:
     last: float = -np.inf
     last_row: dict[str, Array] = field(default_factory=dict)
     rows: int = 0
+    days: int = 0
     absent: set[str] | None = None
     blank: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
@@ -102,11 +104,14 @@ def _clean(current: LogLayout, blocks: Sequence[FileRows], clock: _Clock) -> Cle
     if current.mapping.bad_rows == "drop":
         _add_strays(signals, faults, clock)
     good = _without(faults, len(blocks[0]))
-    t = _seconds(current, times, good, first, clock)
+    t, days = _past_midnight(_seconds(current, times, good, first, clock), clock)
     if current.mapping.bad_rows == "drop" and _add_disorder(current, t, good, faults, clock):
         good = _without(faults, len(good))
-        t = _seconds(current, times, good, first, clock)
+        t, days = _past_midnight(_seconds(current, times, good, first, clock), clock)
     _begin(current, times, good, clock, notes)
+    if days > clock.days:
+        notes.append("time restarts after a day and is continued: it is a time of day, and the log passes midnight")
+    clock.days = days
     clock.until = max(clock.until, float(np.max(t[good], initial=0.0)))
     inside = _inside(current.mapping, t)
     faults = {row: fault for row, fault in faults.items() if inside[row]}
@@ -311,6 +316,18 @@ def _seconds(current: LogLayout, times: Sequence[Values], good: Bools, first: in
     if len(whole) == 2:
         t[good] += (whole[1] - origin[1]).astype(float) * 1e-9
     return t
+
+
+def _past_midnight(t: Array, clock: _Clock) -> tuple[Array, int]:
+    """Return increasing times (n,) from times of day, s, which restart at midnight, and the number of midnights."""
+    known = np.isfinite(t)
+    if not np.any(known):
+        return t, clock.days
+    before = clock.until - clock.days * _DAY if clock.begun else t[known][0]
+    passed = clock.days + np.cumsum(np.abs(np.diff(t[known], prepend=before) + _DAY) < _MIDNIGHT_GAP)
+    found = t.copy()
+    found[known] += _DAY * passed
+    return found, int(passed[-1])
 
 
 def _begin(current: LogLayout, times: Sequence[Values], good: Bools, clock: _Clock, notes: list[str]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from dynid.errors import RecordingError
 from dynid.recording.columns import Column, Match, by_name, by_number, column_option, listed, listed_columns
+from dynid.recording.convert import PERCENT, PERMILLE, TORQUE_UNITS
 from dynid.recording.mapping import Mapping
 from dynid.recording.measured import TORQUES
 from dynid.recording.presets import no_torque
@@ -29,10 +30,16 @@ _SIGNAL_WORDS = {
 _KIND_BY_WORD = {word: kind for kind, words in _SIGNAL_WORDS.items() for word in words.split()}
 _REFERENCE = set("target targets ref reference cmd command commanded des desired setpoint goal d".split())
 _PLAIN_WORDS = set("joint joints actual measured meas msr j axis state states data log s sec rad nm".split())
+_JOINT_WORDS = {"joint", "joints"}  # they do not distinguish two signals
 _UNIT_WORDS = {"deg": "deg", "degree": "deg", "degrees": "deg", "°": "deg", "mm": "mm", "ms": "ms", "us": "us",
-               "ns": "ns", "nmm": "N mm"}
+               "ns": "ns", "rpm": "rpm", "nmm": "N mm", **dict.fromkeys(("%", "percent", "pct"), PERCENT),
+               **dict.fromkeys(("‰", "permille", "promille"), PERMILLE)}
+_TORQUE_UNIT = re.compile(r"(?<![A-Za-z])([mk]?)N[ .*·]?(mm|cm|m)(?![A-Za-z])")  # Nm, mNm, kNm, N mm, ...
+# Units that a column of each signal can have; others are parts of a name.
+_UNITS = {"time": {"ms", "us", "ns"}, "position": {"deg", "mm"}, "velocity": {"deg", "mm", "rpm"},
+          "torque": TORQUE_UNITS}
 _COPY = re.compile(r"#\d+$")  # end of a name that several columns have
-_GREEK = str.maketrans({"θ": "theta", "ω": "omega", "τ": "tau", "°": " deg"})
+_SYMBOLS = str.maketrans({"θ": "theta", "ω": "omega", "τ": "tau", "°": " deg", "%": " percent", "‰": " permille"})
 _DERIVED = {"deviation", "ratio", "error", "limit", "limits"}  # quantities computed from a signal, which are no signals
 _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
 # Array names in files of `write_npz`.
@@ -87,7 +94,8 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         if len(choices) == 1:
             group = groups[choices[0]]
             signals[signal] = _ordered(source, group, signal, joints, count, places)
-            named_units = {reading.unit for reading, _ in group if reading.unit}
+            named_units = {reading.unit for reading, _ in group
+                           if reading.unit and reading.unit in _UNITS.get(signal, ())}
             if named_units:
                 units[signal] = named_units.pop()
             others = [name for rest, group in groups.items() if rest != choices[0] for _, name in group]
@@ -113,8 +121,10 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
                                      code="no-torque", where="log.torque")
             likely = _unread(known, found, count)
             commanded = signal == "torque" and any(_REFERENCE & set(name_words(name)) for name in likely)
+            unread = f" ({source.unread})" if source.unread else ""
             raise RecordingError(f"{source.path}: cannot tell which columns are the {signal}. Columns: "
-                                 f"{listed_columns(known)}. Map them with {column_option(signal, likely, count)}"
+                                 f"{listed_columns(known)}{unread}. Map them with "
+                                 f"{column_option(signal, likely, count)}"
                                  f"{' (these are commanded, not measured)' if commanded else ''}"
                                  f"{_by_column_number(known, count)}; or, where another "
                                  f"file has them, with --set 'log.{signal}={{file = \"...\", columns = [...]}}' (and "
@@ -163,8 +173,9 @@ def _grouped(source: Source, known: Sequence[str], joints: Sequence[str]) -> _Gr
         reading = _Reading(_WRITTEN[name], None, (), None) if name in _WRITTEN else \
             _classify(name) if several else _read_name(name, joints)
         if reading and isinstance(source, Text):  # "deg/s" is the unit of a velocity where positions are in "deg"
-            written = re.split(r"[/*^ ]", source.units.get(name, "").strip("[]() ").lower())[0]
-            reading = replace(reading, unit=reading.unit or _UNIT_WORDS.get(written))
+            written = source.units.get(name, "").strip("[]() ")
+            reading = replace(reading, unit=reading.unit or _torque_unit(written)
+                              or _UNIT_WORDS.get(re.split(r"[/*^ ]", written.lower())[0]))
         if reading:
             groups.setdefault(reading.signal, {}).setdefault(reading.rest, []).append((reading, name))
     return groups
@@ -212,8 +223,14 @@ def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
     return replace(reading, joint="_".join(strange), rest=tuple(word for word in reading.rest if word not in strange))
 
 
+def _torque_unit(text: str) -> str | None:
+    """Return the unit of torque in a text, such as "N mm", or None."""
+    found = _TORQUE_UNIT.search(text)
+    return f"{found[1]}N {found[2]}" if found else None
+
+
 def _classify(name: str) -> _Reading | None:
-    words = name_words(name.translate(_GREEK))
+    words = name_words(_TORQUE_UNIT.sub(" nm ", name).translate(_SYMBOLS))
     kinds = {_KIND_BY_WORD[word] for word in words if word in _KIND_BY_WORD}
     if {"current", "as"} <= set(words) and kinds == {"current", "torque"}:  # converted to a torque by the recorder
         kinds, words = {"torque"}, [word for word in words if word not in ("current", "as")]
@@ -224,8 +241,8 @@ def _classify(name: str) -> _Reading | None:
         kind = {"position": "reference", "velocity": "reference_velocity"}.get(kind, "")
     if kind in ("", "acceleration"):
         return None
-    unit = next((_UNIT_WORDS[word] for word in words if word in _UNIT_WORDS), None)
-    return _Reading(kind, None, tuple(word for word in words if word not in _UNIT_WORDS), unit)
+    unit = _torque_unit(name) or next((_UNIT_WORDS[word] for word in words if word in _UNIT_WORDS), None)
+    return _Reading(kind, None, tuple(word for word in words if word not in _UNIT_WORDS.keys() | _JOINT_WORDS), unit)
 
 
 def _ordered(source: Source, group: Sequence[tuple[_Reading, str]], signal: str, joints: Sequence[str] | None,

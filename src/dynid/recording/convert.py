@@ -19,6 +19,11 @@ from dynid.recording.columns import by_prefix, listed
 from dynid.recording.mapping import OF_ROBOT, SI, Mapping, gears, per_joint
 from dynid.robot import Robot
 
+PERCENT, PERMILLE = "percent", "permille"  # units of a torque relative to a rated torque
+_FORCES, _ARMS = {"": 1.0, "m": 1e-3, "k": 1e3}, {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
+# N m in each unit of torque that a column name may state; for a share of a rated torque the log does not state it
+TORQUE_UNITS = {f"{prefix}N {arm}": force * length for prefix, force in _FORCES.items() for arm, length in _ARMS.items()
+                } | {"mm": 1e-3, PERCENT: math.nan, PERMILLE: math.nan}
 TICKS, NORMALISED = "ticks", "normalised"  # units of positions that depend on the servo
 DEFAULT_TICKS_PER_TURN = 4096.0  # of Feetech STS and SMS, and of Dynamixel X and MX
 _HALF_RANGE = 100.0  # LeRobot writes -100 to 100 for a joint, 0 to 100 for a gripper
@@ -107,8 +112,8 @@ def conversion(mapping: Mapping, count: int, names: Sequence[str] | None, robot:
     elif gain.size not in (1, count):
         raise RecordingError(f"{source}: drive_gain '{mapping.drive_gain}' has {gain.size} values for {count} joints; "
                              "it needs one value, or one per joint", where="log.drive_gain")
-    if mapping.torque_scale is None and guessed.get("torque") in ("N mm", "mm"):  # "[Nmm]", "[N mm]"
-        gain = 1e-3 * gain
+    if mapping.torque_scale is None and "torque" in guessed:
+        gain = _unit_of_torque(guessed["torque"], source) * gain
     elif mapping.torque_scale is not None:
         gain = np.array(per_joint(mapping.torque_scale, names, count, "torque_scale", source), dtype=float)
         if not np.all(np.isfinite(gain) & (gain > 0)):
@@ -211,6 +216,16 @@ def _units(mapping: Mapping, guessed: str | None, count: int, names: Sequence[st
                              "give the unit of each joint with --set 'log.unit=[...]'", where="log.unit",
                              code="unit-does-not-fit")
     return given
+
+
+def _unit_of_torque(unit: str, source: str) -> float:
+    """Return the torque of one unit, N m. Raise an error for a share of a rated torque, which a log does not state."""
+    if math.isnan(TORQUE_UNITS[unit]):
+        share = 100 if unit == PERCENT else 1000
+        raise RecordingError(f"{source}: the torques are in {unit} of a rated torque, as their column names state",
+                             f"give rated torque / {share} of each joint in the robot's order, N m or N, with --set "
+                             "'log.torque_scale=[...]'", where="log.torque_scale", code="relative-torque")
+    return TORQUE_UNITS[unit]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""JSON logs: a list of records, one record per line (JSON lines), a table of lists, or a log of BAM."""
+"""JSON logs: records in a list or one per line, a table of columns (lists, or values by row), or a log of BAM."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def open_json(path: Path) -> Arrays:
     if isinstance(content, dict) and "entries" in content:
         return _open_bam(path, content)
     if isinstance(content, dict):
-        return Arrays(path, {name: _array(value, path, name) for name, value in _flat(content).items()})
+        columns = {name: _by_index(value) for name, value in content.items()}
+        return Arrays(path, {name: _array(value, path, name) for name, value in _flat(columns).items()})
     records = content if isinstance(content, list) else []
     if not records or not all(isinstance(record, dict) for record in records):
         raise RecordingError(f"{path}: is a JSON file without records", "write a list of tables such as "
@@ -63,6 +64,11 @@ def read_json(path: Path) -> Any:
     except (ValueError, RecursionError) as problem:
         raise RecordingError(f"{path}: is not a valid JSON file: {str(problem)[:200]}",
                              "copy it again from where it was recorded") from None
+
+
+def _by_index(column: Any) -> Any:
+    """Return the list of a column that is a table of values by row number, as pandas writes it; others unchanged."""
+    return [*column.values()] if isinstance(column, dict) and column and all(map(str.isdigit, column)) else column
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

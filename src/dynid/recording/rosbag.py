@@ -91,7 +91,7 @@ class Bag(Source):
             return topic
         if len(topics) > 1:
             raise RecordingError(f"{self.path}: has several JointState topics, {', '.join(topics)}; choose one with "
-                                 "--set log.topic=...", code="several-topics")
+                                 f"--set log.topic={topics[0]}", code="several-topics")
         return topics[0]
 
     @property

@@ -60,6 +60,7 @@ class Source(ABC):
 
     Attributes:
         path, notes: the file, and remarks on it.
+        unread: sentence on the parts of the file that are not read, empty if there are none.
         row: name of its rows in messages: row, message or sample.
         lines: number of lines per row in flat files, otherwise 0.
     """
@@ -70,6 +71,7 @@ class Source(ABC):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.notes: list[str] = []
+        self.unread = ""
 
     @property
     @abstractmethod

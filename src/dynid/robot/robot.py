@@ -148,8 +148,7 @@ class Robot:
         measured: names of the joints whose positions a log contains, if these are not the robot's own joints.
         driven: names of the joints whose torques a log contains, if not the own joints; see `dynid.robot.followers`.
         root: the link that carries all joints, if the source describes it. It has no effect on a fixed base.
-        has_free_base: whether the root link moves freely; its six coordinates are then the first six joints. See
-            `dynid.robot.free_base`.
+        has_free_base: whether the root link moves freely, by the first six joints. See `dynid.robot.free_base`.
         symmetry: left and right links that are mirror images, for robots with a free base, or None.
 
     >>> dynid.Robot.load("arm3r").joint_names
@@ -157,8 +156,8 @@ class Robot:
     """
 
     name: str
-    joints: tuple[Joint, ...]
-    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...] = ()  # refused below, with the call that reads a file
+    bodies: tuple[Body, ...] = ()
     gravity: Array = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
     frames: tuple[Frame, ...] = ()
     base: str = "base"
@@ -180,7 +179,8 @@ class Robot:
     def __post_init__(self) -> None:
         if not self.joints:
             raise RobotError(f"robot '{self.name}' has no moving joint, so there is nothing to identify",
-                             code="no-moving-joint")
+                             f"read a robot file with dynid.Robot.load('{self.name}')"
+                             if not self.bodies and "." in self.name else "", code="no-moving-joint")
         if len(self.joints) != len(self.bodies):
             raise RobotError(f"robot '{self.name}' has {len(self.joints)} joints but {len(self.bodies)} bodies",
                              code="joints-without-bodies")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
@@ -32,7 +32,7 @@ def identify(source: Problem | LinearModel, data: Data | None = None, method: st
              **options: Any) -> Estimate: ...
 
 
-def identify(source: Any, data: Any = None, method: str = "auto", **options: Any) -> Run | Estimate:
+def identify(source: Any = None, data: Any = None, method: str = "auto", **options: Any) -> Run | Estimate:
     """Identify a robot from logs, or a model from data.
 
     With files it works like `dynid identify` and returns the result of `dynid.run`: estimate, validation, verdict. With
@@ -62,13 +62,14 @@ def identify(source: Any, data: Any = None, method: str = "auto", **options: Any
         raise ModelError("identify takes a model, not a robot", "call identify(dynid.Model(robot), samples), or "
                          "identify('robot.urdf', 'log.csv') for a complete identification", code="robot-for-model")
     if not isinstance(source, Problem) and not hasattr(source, "parameters"):
-        raise ModelError(f"identify takes the path of a robot, a model or a problem, not {type(source).__name__}",
+        raise ModelError(f"identify takes the path of a robot, a model or a problem, not "
+                         f"{'nothing' if source is None else type(source).__name__}",
                          "call identify('robot.urdf', 'log.csv'), or identify(model, samples)")
     if not isinstance(source, Problem):
         for one in data if isinstance(data, list | tuple) else [data]:
             if one is not None and not isinstance(one, Samples | Recording | Dataset):
-                raise ModelError(f"a model is identified from samples or recordings, not from a {type(one).__name__}",
-                                 "read a log with dynid.read(path, robot=robot)", code="not-samples")
+                raise ModelError(f"a model is identified from samples or recordings, not from {_kind(one)}",
+                                 _in_memory_advice(one, recording=True), code="not-samples")
     return identify_model(source, data, method, **options)
 
 
@@ -76,9 +77,16 @@ def _identify_files(source: PathLike, data: Any, method: str, options: dict[str,
     logs = [] if data is None else list(data) if isinstance(data, list | tuple) else [data]
     for one in logs:
         if not isinstance(one, str | os.PathLike):
-            raise ModelError(f"a robot file is identified from log files, not from a {type(one).__name__}",
-                             "make a model of the robot: dynid.Model(dynid.Robot.load(path))", code="file-with-samples")
+            raise ModelError(f"a robot file is identified from log files, not from {_kind(one)}",
+                             _in_memory_advice(one), code="file-with-samples")
     friction, validate = options.pop("friction", None), options.pop("validate", None)
+    for one in validate if isinstance(validate, list | tuple) else [validate]:
+        if one is not None and not isinstance(one, str | os.PathLike):
+            raise ModelError(f"validate takes log files, not {_kind(one)}", _in_memory_advice(one),
+                             code="file-with-samples")
+    if isinstance(options.get("output"), str | os.PathLike):
+        raise ModelError("the option output is a table of settings, not a folder",
+                         "write the result folder with dynid.runs.results.save(run, 'out')", code="folder-as-output")
     words = [friction] if isinstance(friction, str) else friction
     given = {"method": None if method == "auto" else method,
              "validate_on": None if validate is None else [os.fspath(one) for one in (
@@ -86,6 +94,33 @@ def _identify_files(source: PathLike, data: Any, method: str, options: dict[str,
              "model": {"friction": None if words is None else [word.strip() for one in words for word in
                                                                one.split(",")]}, **options}
     return run(run_settings(os.fspath(source), [os.fspath(one) for one in logs], given))
+
+
+def _kind(value: Any) -> str:
+    """Return the type of an argument with its article, for messages."""
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' or name == 'ndarray' else 'a'} {name}"
+
+
+def _in_memory_advice(data: Any, *, recording: bool = False) -> str:
+    """Return how data in memory become what `identify` takes.
+
+    recording: whether the source is a model, which takes a recording; otherwise it is a robot, which takes a file.
+    """
+    if hasattr(data, "to_csv") and hasattr(data, "columns"):
+        return ("make a recording: dynid.Recording.from_frame(frame, robot=robot)" if recording else
+                "save it with frame.to_csv('log.csv'), and call identify('robot.urdf', 'log.csv')")
+    if isinstance(data, Mapping):
+        return ("make a recording: dynid.Recording(time, positions, torques)" if recording else
+                "save it with numpy.savez('log.npz', **arrays), with keys such as time, q and tau, and call "
+                "identify('robot.urdf', 'log.npz')")
+    if isinstance(data, Recording | Samples):
+        return "make a model of the robot: dynid.Model(dynid.Robot.load(path))"
+    if hasattr(data, "__array__"):
+        return ("make a recording: dynid.Recording(time, positions, torques)" if recording else
+                "save the arrays with numpy.savez('log.npz', time=t, q=positions, tau=torques), and call "
+                "identify('robot.urdf', 'log.npz')")
+    return "read a log with dynid.read(path, robot=robot)" if recording else "give the path of the log"
 
 
 def load(folder: str | Path, *, trust: bool = False) -> Estimate:

@@ -13,12 +13,13 @@ import numpy as np
 from dynid.findings import Finding
 from dynid.recording.column_guess import GUESSED
 from dynid.recording.mapping import per_joint
+from dynid.validate.suspicions.residuals import robust_method
 from dynid.validate.thresholds import UNIT_SPREAD
 
 if TYPE_CHECKING:
     from dynid.runs.identification import Run
 
-MOTION = "motion.csv"  # file that the command writes
+MOTION = "improved.csv"  # file that the command writes, beside the motion.csv of the first design
 
 
 def remedy(finding: Finding, run: Run) -> str:
@@ -142,7 +143,7 @@ REMEDIES: dict[str, Callable[[Finding, Run], str]] = {
     "residual-follows-velocity-sign": lambda finding, run: "--friction viscous,coulomb,offset",
     "residual-follows-offset": lambda finding, run: "--friction viscous,coulomb,offset",
     "residual-follows-acceleration": lambda finding, run: "--rotor",
-    "residual-outliers": lambda finding, run: "--method irls"}
+    "residual-outliers": lambda finding, run: f"--method {robust_method(run.estimate.method)}"}
 
 
 def improve_command(robot: str, folder: str | Path) -> str:

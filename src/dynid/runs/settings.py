@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from dynid.errors import DynidError, RecordingError, did_you_mean
 from dynid.files import is_path, toml_file
 from dynid.recording.mapping import Mapping as LogMapping
+from dynid.recording.preparation.options import Preparation
 from dynid.runs.logs import LogEntry, LogSettings, log_entry
 from dynid.runs.toml import dumps
 
@@ -39,14 +41,32 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
         name = ".".join(str(part) for part in first["loc"] if not isinstance(part, int) and "[" not in part) \
             or "the file"
         if first["type"] == "extra_forbidden":
-            known = f"; {did_you_mean(name, kind.model_fields, 'the settings are')}" if len(first["loc"]) == 1 else ""
-            if known and "log" in kind.model_fields and name in LogMapping.model_fields:
-                known = f" outside of [log]; write --set log.{name}=VALUE, or {name} under [log]"
+            known = f"; {_likely_setting(name, kind)}" if len(first["loc"]) == 1 else ""
             raise DynidError(f"{source}: there is no setting '{name}'{known}", code="unknown-setting",
                              where=name) from None
+        if first["type"] in ("model_type", "dict_type"):
+            raise DynidError(f"{source}: setting '{name}' is wrong: it is a table of settings, not {first['input']!r}; "
+                             f"write [{name}] in a run file, --set {name}.SETTING=VALUE, or in Python "
+                             f"{name}={{\"SETTING\": VALUE}}", code="wrong-setting", where=name) from None
         message = str(first["msg"]).removeprefix("Value error, ")
         raise DynidError(f"{source}: setting '{name}' is wrong: {message[0].lower()}{message[1:]}",
                          code="wrong-setting", where=name) from None
+
+
+def _likely_setting(name: str, kind: type[BaseModel]) -> str:
+    """Return the end of a sentence on an unknown setting: the table that has it, a similar name, or all settings."""
+    annotations = {table: field.annotation for table, field in kind.model_fields.items()}
+    tables: dict[str, Iterable[str]] = {table: settings.model_fields for table, settings in annotations.items()
+                                        if isinstance(settings, type) and issubclass(settings, BaseModel)}
+    tables |= {table: fields.model_fields for table, fields in (("log", LogMapping), ("prepare", Preparation))
+               if table in kind.model_fields}
+    places = {setting: table for table, settings in tables.items() for setting in settings}
+    close = difflib.get_close_matches(name, [*kind.model_fields, *places], n=1)
+    if not close or close[0] in kind.model_fields:
+        return did_you_mean(name, kind.model_fields, "the settings are")
+    setting, table = close[0], places[close[0]]
+    start = f"'{setting}' is a setting of the table [{table}]"
+    return f"{start}; write --set {table}.{setting}=VALUE, or in Python {table}={{\"{setting}\": VALUE}}"
 
 
 def _not_a_number(value: Any) -> str | None:

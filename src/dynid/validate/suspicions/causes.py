@@ -35,7 +35,7 @@ from dynid.validate.suspicions.exchanged_columns import (
     torques_exchanged,
     unrelated_torques,
 )
-from dynid.validate.suspicions.second_fit import METHOD, without
+from dynid.validate.suspicions.second_fit import METHOD, case_with_friction, without
 from dynid.validate.suspicions.signals import beyond_limits
 from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, UNIT_SPREAD, WORSE_RATIO
 from dynid.validate.words import inside, joints_listed
@@ -87,7 +87,7 @@ def explained(case: Case) -> Explained:
     for look in (_load_step, _unit, _exchanged, _signs, _too_heavy, _weighed, _load):
         if not state.done:
             state = look(state)
-    unrelated = is_unrelated(case) and is_unrelated(state.case)
+    unrelated = is_unrelated(case) and is_unrelated(state.case) and is_unrelated(case_with_friction(case))
     if unrelated or _others_are_worse(case):
         # Gravity and friction of a joint that moves alike in both logs are explained by either motion.
         found = unrelated_torques(case) if unrelated else torques_exchanged(case)

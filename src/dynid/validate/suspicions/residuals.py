@@ -181,9 +181,13 @@ def residual_outliers(case: Case) -> Iterator[Finding]:
         which, have = ("residuals", "have") if len(found) > 1 else ("residual", "has")
         yield suspect("residual-outliers", "outliers", who,
                       f"the {which} of {who} {have} outliers ({shares} of the rows), and a robust method has a "
-                      f"better cross-validation error: use --method "
-                      f"{'pc-irls' if case.estimate.method.startswith('pc-') else 'irls'}",
+                      f"better cross-validation error: use --method {robust_method(case.estimate.method)}",
                       joints=[*found], evidence={"beyond": each([*found.values()])})
+
+
+def robust_method(method: str) -> str:
+    """Return the robust method that a finding advises in place of a method: physically consistent if that one is."""
+    return "pc-irls" if method.startswith("pc-") else "irls"
 
 
 def _matters(case: Case, joint: str, share: float = 1.0) -> bool:

@@ -56,6 +56,18 @@ def plain_case(case: Case) -> Case:
     return _fitted_again(case, Model(model.robot, tuple(core)), hypothesis_excerpt(case.problem.data))
 
 
+def case_with_friction(case: Case) -> Case:
+    """Return a second fit with the plain friction that the model lacks; the same fit if it lacks none."""
+    model = robot_model(case.problem.model)
+    if model is None or not case.problem.data:
+        return case
+    kinds = {getattr(term, "kind", "") for term in model.terms}
+    lacking = [term_from_table({"kind": kind}) for kind in PLAIN_FRICTION if kind not in kinds]
+    if not lacking:
+        return case
+    return _fitted_again(case, Model(model.robot, (*model.terms, *lacking)), hypothesis_excerpt(case.problem.data))
+
+
 def _fitted_again(case: Case, model: LinearModel, samples: tuple[Samples, ...]) -> Case:
     """Return a second fit with another model or other samples, by weighted least squares."""
     problem = case.problem

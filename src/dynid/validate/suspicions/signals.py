@@ -26,27 +26,38 @@ MIN_CLOCK_ROWS = 10  # smallest number of rows over which positions and integrat
 
 
 def joints_at_rest(case: Case) -> Iterator[Finding]:
-    """Report joints that never moved."""
+    """Report joints that never moved, with the option that leaves out those whose torque is the same in every row."""
     still = [motion for motion in case.motions if not motion.moves]
     if still:
         names, widest = [motion.joint for motion in still], max(still, key=lambda motion: motion.range)
         who, width = joints_listed(names), f"{widest.range:.1g} {widest.unit}".strip()
+        silent = [motion for j, motion in enumerate(case.motions) if not motion.moves and _constant(case, j)]
+        options = " ".join(f"--lock {motion.joint}={motion.low:.6g}" for motion in silent)
+        left_out = (f"; the torque of {joints_listed([motion.joint for motion in silent])} is the same in every row as "
+                    f"well, so leave {'it' if len(silent) == 1 else 'them'} out: add {options}") if silent else ""
         yield suspect("joint-at-rest", "no motion", who,
                       f"{who} never moved (range {width}), so the data do not determine "
-                      f"{'its' if len(still) == 1 else 'their'} own inertia and friction", joints=names,
+                      f"{'its' if len(still) == 1 else 'their'} own inertia and friction{left_out}", joints=names,
                       evidence={"range": _of_each([motion.range for motion in still])})
 
 
+def _constant(case: Case, j: int) -> bool:
+    """Whether the measured torque of joint j (from 0) is the same in every row of each log."""
+    name = case.motions[j].joint
+    return (not all(name in log.unmeasured for log in case.problem.data)
+            and max(float(np.ptp(tau)) for tau in case.torques(j)) == 0.0)
+
+
 def silent_torques(case: Case) -> Iterator[Finding]:
-    """Report torques that are always zero or constant."""
+    """Report torques that are always zero, and constant torques of joints that move."""
     zero, constant = list[str](), dict[str, float]()
     for j, motion in enumerate(case.motions):
-        torques = case.torques(j)
-        if all(motion.joint in log.unmeasured for log in case.problem.data):
+        if not _constant(case, j):
             continue
+        torques = case.torques(j)
         if not any(np.any(tau) for tau in torques):
             zero.append(motion.joint)
-        elif max(float(np.ptp(tau)) for tau in torques) == 0.0:
+        elif motion.moves:
             constant[motion.joint] = float(torques[0][0])
     for code, title, says, names in (("torque-zero", "no torque", "always zero", zero),
                                      ("torque-constant", "constant torque", "constant", [*constant])):

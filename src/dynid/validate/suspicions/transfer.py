@@ -193,7 +193,8 @@ def blocks_worse_than_nothing(cross: CrossValidation) -> Iterator[Finding]:
         yield Finding("worse-than-zero", "suspicious", "warning", sentence(
             f"{len(bad)} of {len(cross.blocks)} blocks of time are predicted from the others with an error of "
             f"{span(errors)}, no better than zero torque (100 %): {blocks}; do not use these parameters for other "
-            f"motions; record a motion with more excitation{method}"), "worse than zero torque in cross-validation",
+            f"motions; check these blocks for a contact, another load or damaged rows; if there are none, record a "
+            f"motion with more excitation{method}"), "worse than zero torque in cross-validation",
             evidence={"error": errors, "block": tuple(float(cross.blocks[k] + 1) for k in bad)})
 
 
