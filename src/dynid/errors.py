@@ -1,7 +1,7 @@
 """Errors for users. Each message is one sentence that states the input, its location and a remedy."""
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -75,6 +75,16 @@ def require_type(value: Any, kinds: type | tuple[type, ...], function: str, exam
             names = dict.fromkeys("None" if kind is type(None) else kind.__name__ for kind in wanted)
             raise ModelError(f"{function} takes {' or '.join(names)}, not "
                              f"{type(one).__name__}", f"call {example}", "wrong-type")
+
+
+def required(reason: str, advice: str) -> Callable[[], Any]:
+    """Return a default factory for required fields of a dataclass: a call without them raises an error in one sentence.
+
+    Python's own error would list the missing names, without a call that works.
+    """
+    def refuse() -> Any:
+        raise ModelError(reason, advice, "wrong-type")
+    return refuse
 
 
 def did_you_mean(name: str, known: Iterable[str], listed: str = "there are") -> str:

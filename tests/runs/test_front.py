@@ -56,6 +56,8 @@ def test_wrong_types_are_a_sentence(found):
         dynid.identify(run.model, "log.csv")
     with refused(ModelError, "file-with-samples"):
         dynid.identify("arm3r", samples)
+    with refused(ModelError, "bad-model", "identify", "call "):
+        dynid.identify()
     with refused(ModelError, "bad-model", "identify", "int"):
         dynid.identify(3, samples)
     assert dynid.identify(run.model, samples, method="wls").method == "wls"
@@ -129,7 +131,9 @@ def test_lists_and_tables_are_signals_of_a_recording():
     lambda robot, samples, estimate: dynid.read("log.csv", "arm.urdf"),
     lambda robot, samples, estimate: dynid.Recording.from_frame(estimate.to_frame(), robot="arm.urdf"),
     lambda robot, samples, estimate: dynid.Recording.from_frame(estimate.to_frame(), robot),
-    lambda robot, samples, estimate: dynid.Model(robot, "viscous")])
+    lambda robot, samples, estimate: dynid.Model(robot, "viscous"),
+    lambda robot, samples, estimate: dynid.Robot("arm.urdf"),
+    lambda robot, samples, estimate: dynid.Robot()])
 def test_an_argument_of_another_type_is_one_sentence_with_a_call_that_works(call):
     robot = dynid.Robot.load("arm3r")
     model = dynid.Model(robot, dynid.make_terms(robot, friction="viscous,coulomb"))

@@ -32,7 +32,7 @@ def identify(source: Problem | LinearModel, data: Data | None = None, method: st
              **options: Any) -> Estimate: ...
 
 
-def identify(source: Any, data: Any = None, method: str = "auto", **options: Any) -> Run | Estimate:
+def identify(source: Any = None, data: Any = None, method: str = "auto", **options: Any) -> Run | Estimate:
     """Identify a robot from logs, or a model from data.
 
     With files it works like `dynid identify` and returns the result of `dynid.run`: estimate, validation, verdict. With
@@ -62,7 +62,8 @@ def identify(source: Any, data: Any = None, method: str = "auto", **options: Any
         raise ModelError("identify takes a model, not a robot", "call identify(dynid.Model(robot), samples), or "
                          "identify('robot.urdf', 'log.csv') for a complete identification", code="robot-for-model")
     if not isinstance(source, Problem) and not hasattr(source, "parameters"):
-        raise ModelError(f"identify takes the path of a robot, a model or a problem, not {type(source).__name__}",
+        given = "" if source is None else f", not {type(source).__name__}"
+        raise ModelError(f"identify takes the path of a robot, a model or a problem{given}",
                          "call identify('robot.urdf', 'log.csv'), or identify(model, samples)")
     if not isinstance(source, Problem):
         for one in data if isinstance(data, list | tuple) else [data]:
