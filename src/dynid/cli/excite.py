@@ -73,9 +73,8 @@ def command(
     sole: Annotated[str, typer.Option(metavar="LENGTH,WIDTH", show_default=False,
                                       help="With --standing: size of the soles, m, centred at their frames. Default: "
                                            "feet are points.")] = "",
-    friction_cone: Annotated[float | None, typer.Option(metavar="MU", show_default="0.6",
-                                                        help="With --standing: friction coefficient of the ground.")
-                             ] = None,
+    friction_cone: Annotated[float | None, typer.Option(
+        metavar="MU", show_default="0.6", help="With --standing: friction coefficient of the ground.")] = None,
     support_margin: Annotated[float | None, typer.Option(
         metavar="M", show_default="0.02", help="With --standing: smallest distance of the centre of pressure from the "
                                                "edge of the support polygon, m.")] = None,

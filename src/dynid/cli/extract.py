@@ -22,11 +22,10 @@ def command(
                                           help="Result folder of `dynid identify -o`; or a robot, with --base.")],
     bounds: Annotated[list[str] | None, typer.Option(metavar="loose|normal|tight|FILE", show_default="normal",
                                                      help="Bounds of the search; may be repeated.")] = None,
-    loss: Annotated[list[str] | None, typer.Option(metavar="full|partial|inertia", show_default="full",
-                                                   help="Conditions beside the bounds: full (consistent inertias, "
-                                                        "centres of mass inside links, total mass), inertia "
-                                                        "(consistent inertias) or partial (none); may be "
-                                                        "repeated.")] = None,
+    loss: Annotated[list[str] | None, typer.Option(
+        metavar="full|partial|inertia", show_default="full",
+        help="Conditions beside the bounds: full (consistent inertias, centres of mass inside links, total mass), "
+             "inertia (consistent inertias) or partial (none); may be repeated.")] = None,
     search: Annotated[str, typer.Option(metavar="NAME", help="Search: annealing, dual-annealing, "
                                                              "differential-evolution or gradient.")] = "annealing",
     form: Annotated[str, typer.Option(metavar="exact|penalty", help="exact: base values are constraints; penalty: "

@@ -22,17 +22,14 @@ def command(
     language: Annotated[str, typer.Option(metavar="LANGUAGE,...",
                                           help="Languages: c, python, python-plain, julia, latex, cuda, jax, torch, "
                                                "rust.")] = "c",
-    what: Annotated[str, typer.Option(metavar="FUNCTION,...",
-                                      show_default="inverse_dynamics,inertia,coriolis,gravity,friction,"
-                                                   "forward_dynamics",
-                                      help="Functions: inverse_dynamics, regressor, inertia, coriolis, "
-                                           "coriolis_matrix, gravity, friction, forward_dynamics, momentum, energy, "
-                                           "wrenches, step, following, kinematics, jacobian, online, observer."
-                                      )] = "",
-    parameters: Annotated[ParameterForm, typer.Option(help="fixed: values are constants; base: base parameters are an "
-                                                        "input p; full: also a function that computes p from all "
-                                                        "parameters."
-                                                   )] = "fixed",
+    what: Annotated[str, typer.Option(
+        metavar="FUNCTION,...", show_default="inverse_dynamics,inertia,coriolis,gravity,friction,forward_dynamics",
+        help="Functions: inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, friction, "
+             "forward_dynamics, momentum, energy, wrenches, step, following, kinematics, jacobian, online, "
+             "observer.")] = "",
+    parameters: Annotated[ParameterForm, typer.Option(
+        help="fixed: values are constants; base: base parameters are an input p; full: also a function that computes p "
+             "from all parameters.")] = "fixed",
     result: Annotated[Path | None, typer.Option("--from", metavar="RESULT", show_default=False,
                                                 help="Result folder of `dynid identify -o`: use its terms "
                                                      "and values instead of those of the robot file.")] = None,

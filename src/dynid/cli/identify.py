@@ -17,9 +17,8 @@ def command(
     source: Annotated[str, typer.Argument(metavar="RUN.toml|ROBOT", show_default=False,
                                           help="A run file; or a URDF, an MJCF, a robot TOML file or the name of a "
                                                "built-in robot, followed by logs.")],
-    logs: Annotated[list[str] | None, typer.Argument(metavar="LOG...", show_default=False,
-                                                     help="Logs, folders or patterns, if no run file is "
-                                                          "given.")] = None,
+    logs: Annotated[list[str] | None, typer.Argument(
+        metavar="LOG...", show_default=False, help="Logs, folders or patterns, if no run file is given.")] = None,
     method: Annotated[str, typer.Option(help="Estimation method. Default: auto. See `dynid methods`.",
                                          show_default="auto")] = "",
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,

@@ -24,9 +24,8 @@ NoSimulation = Annotated[bool, typer.Option("--no-simulation", help="Skip valida
 Horizon = Annotated[float | None, typer.Option(metavar="SECONDS", show_default="of the run, or 0.5",
                                                help="Length of the simulated windows, s; each starts from the "
                                                     "measured motion.")]
-LogMapping = Annotated[Path | None, typer.Option("--mapping", show_default=False,
-                                                 help="TOML file with a \\[log] table that specifies how to read the "
-                                                      "logs.")]
+LogMapping = Annotated[Path | None, typer.Option(
+    "--mapping", show_default=False, help="TOML file with a \\[log] table that specifies how to read the logs.")]
 OtherMapping = Annotated[Path | None, typer.Option("--mapping", show_default=False,
                                                    help="TOML file with a \\[log] table, if these logs have another "
                                                         "format than those of the identification.")]
