@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from fleets import Fleet
+from fleets import Fleet, pool
 
-from dynid.fleet.pooling import RobotInformation, parameter_groups, pool, pool_known
+from dynid.fleet.pooling import RobotInformation, parameter_groups, pool_known
 
 
 def test_spreads_are_found_and_links_are_equal() -> None:

@@ -84,7 +84,7 @@ def command(
         "model": {"friction": options.words(friction) or None, "rotor": rotor or None},
         "log": log_table(mapping, start, stop), "prepare": {"cutoff": cutoff, "equations": equations or None},
         "known": known_table(known or []), "prior": prior,
-        "gravity": gravity if gravity == "estimate" else options.three_numbers(gravity, "--gravity"),
+        "gravity": gravity if gravity == "estimate" else options.numbers(gravity, "--gravity", "X,Y,Z"),
         "only": options.words(only) or None, "lock": lock_table(lock or []), "fixed_base": fixed_base,
         "simulation": options.simulation_table(no_simulation, horizon), "output": {"code": options.words(code) or None},
         "essential": {"rule": essential or None}},

@@ -20,7 +20,6 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.fleet.robot_fold import RobotFold
-from dynid.fleet.shared import check_alike
 from dynid.regression import BaseParameters
 
 # Robots from which every parameter has its own spread; in smaller fleets parameters of one kind share a spread.
@@ -117,21 +116,17 @@ def parameter_groups(base: BaseParameters, robots: int) -> Ints:
     return np.array([order.index(symbol) for symbol in symbols])
 
 
-def pool(robots: Sequence[RobotFold]) -> Pooling:
-    """Return mean and spread of a fleet by restricted likelihood, with the stated standard errors of each robot."""
-    check_alike(robots)
-    base = robots[0].regression.base
-    return pool_known(base, [RobotInformation.from_fold(robot) for robot in robots],
-                      parameter_groups(base, len(robots)))
-
-
 def pool_known(base: BaseParameters, data: Sequence[RobotInformation], groups: Ints,
                near: Pooling | None = None) -> Pooling:
-    """Return mean and spread of a fleet from the information of each robot's data. groups: group of each parameter
-    (base,), see `parameter_groups`. near: a similar fleet, as the start of the search."""
+    """Return mean and spread of a fleet by restricted likelihood, from the information of each robot's data.
+
+    groups: group of each parameter (base,), see `parameter_groups`. near: a similar fleet, as the start of the search.
+    """
     from scipy.optimize import minimize
 
-    size = _sizes(base, _common_mean(data))
+    mean_of_equals = _solved(np.sum([one.root @ one.root.T for one in data], axis=0),
+                             np.sum([one.root @ one.seen for one in data], axis=0))
+    size = _sizes(base, mean_of_equals)
     count = int(groups.max()) + 1
     member = np.zeros((count, len(base)))
     member[groups, np.arange(len(base))] = 1.0
@@ -164,12 +159,6 @@ def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, s
         ratio = (member @ (wide * size ** 2)) / np.maximum(member @ (expected * size ** 2), 1e-300)
         logs = np.clip(logs + 0.25 * np.log(np.maximum(ratio, 1e-12)), _MIN_LOG_SPREAD, _MAX_LOG_SPREAD)
     return logs
-
-
-def _common_mean(data: Sequence[RobotInformation]) -> Array:
-    """Return the mean (base,) of robots that are assumed equal."""
-    return _solved(np.sum([one.root @ one.root.T for one in data], axis=0),
-                   np.sum([one.root @ one.seen for one in data], axis=0))
 
 
 def _solved(matrix: Array, right: Array) -> Array:
