@@ -45,6 +45,12 @@ export function showProblem(panel, problem) {
   box.replaceChildren(el("p", {}, el("strong", { text: place ? "See below: " : "" }), text));
 }
 
+// Show why a job of a step failed.
+export function showFailure(panel, job, otherwise) {
+  clearProblems(panel);
+  showProblem(panel, { message: job.error?.sentence || otherwise, hint: job.error?.hint, where: job.error?.where });
+}
+
 // Run an action of a step; an error is shown in its panel.
 export async function attempt(panel, action) {
   clearProblems(panel);
