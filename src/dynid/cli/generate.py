@@ -37,9 +37,8 @@ def command(
     rotor: options.Rotor = False,
     frame: Annotated[str, typer.Option(metavar="LINK", show_default=False,
                                        help="Frame for kinematics and Jacobian.")] = "",
-    following: Annotated[Followed, typer.Option(help="Dependent joints: given (an input), solved "
-                                                     "(in closed form), or auto (solved where a "
-                                                     "closed form exists).")] = "auto",
+    following: Annotated[Followed, typer.Option(help="Dependent joints: given (an input), solved (in closed form), or "
+                                                     "auto (solved where a closed form exists).")] = "auto",
     real: Annotated[Real, typer.Option(help="Number type in C, CUDA and Rust. JAX and PyTorch functions have the "
                                             "number type of their inputs.")] = "double",
     batch: Annotated[int, typer.Option(metavar="1|4|8", help="Samples per call in C.")] = 1,

@@ -22,9 +22,8 @@ def command(
     method: Annotated[str, typer.Option(help="Estimation method. Default: auto. See `dynid methods`.",
                                          show_default="auto")] = "",
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
-                                          help="Friction terms of every joint, comma-separated (viscous, "
-                                               "coulomb, offset, ...), or none. Default: auto (chosen per "
-                                               "joint).")] = "",
+                                          help="Friction terms of every joint, comma-separated (viscous, coulomb, "
+                                               "offset, ...), or none. Default: auto (chosen per joint).")] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias as well.")] = False,
     essential: Annotated[str, typer.Option(metavar="RULE", show_default=False,
                                            help="Remove insignificant parameters by a rule: standard-error, ratio, "

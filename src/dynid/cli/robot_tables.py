@@ -94,9 +94,8 @@ def print_check(found: Check) -> None:
     for reason in found.reasons:
         to.print(f"- {reason.message}", markup=False)
     if test is not None and test.certificate is not None:
-        to.print(f"The base parameters are {test.distance:.3g} (SI units) away from those of any "
-                 "physically consistent robot. The proof "
-                 f"{'is verified' if test.certificate.verify() else 'could not be verified'} and is "
+        to.print(f"The base parameters are {test.distance:.3g} (SI units) away from those of any physically consistent "
+                 f"robot. The proof {'is verified' if test.certificate.verify() else 'could not be verified'} and is "
                  f"based on: {'; '.join(test.certificate.reasons)}.", markup=False)
     for remark in found.remarks:
         to.print(f"Note: {remark}.", markup=False)

@@ -356,9 +356,8 @@ def print_study(result: StudyResult, repetitions: int) -> None:
     (head, *rows), (head_parameters, *parameters) = result.runs_table(), result.parameters_table()
     to.print(table(head, rows, numbers=head[1:], title=f"{result.robot}, {repetitions} logs per noise level"))
     to.print(table(head_parameters, parameters, numbers=head_parameters[2:]))
-    to.print(f"unbiased: bias below {UNBIASED:g} of the standard deviation; for an unbiased method and "
-             f"{repetitions} logs this holds for {100 * result.unbiased_by_chance:.0f} % of the "
-             "parameters", markup=False)
+    to.print(f"unbiased: bias below {UNBIASED:g} of the standard deviation; for an unbiased method and {repetitions} "
+             f"logs this holds for {100 * result.unbiased_by_chance:.0f} % of the parameters", markup=False)
     for one in result.scores:
         for sentence in list(dict.fromkeys(text for _, text in one.failures))[:3]:
             to.print(f"{one.label}, noise x {one.factor:g}: {sentence}", markup=False)

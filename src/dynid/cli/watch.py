@@ -36,9 +36,8 @@ def command(
                                                "none. Default: those of the robot's file, or chosen per joint.")] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias too.")] = False,
     prior: Annotated[str | None, typer.Option(metavar="RESULT", show_default=False,
-                                              help="Initial estimate: a result folder, or a robot file or "
-                                                   "built-in name, whose values are assumed to be accurate "
-                                                   "to 30 %.")] = None,
+                                              help="Initial estimate: a result folder, or a robot file or built-in "
+                                                   "name, whose values are assumed to be accurate to 30 %.")] = None,
     mapping: LogMapping = None,
     assignments: LogAssignments = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: from the first seconds.",
@@ -121,8 +120,7 @@ def _view_payload(look: PayloadLook) -> Any:
     from dynid.cli.tables import payload_errors, payload_table
 
     live, body = look.live, look.payload
-    parts: list[Any] = [f"payload on {live.frame}, t = {look.t:.2f} s, "
-                        f"{live.samples} rows, {live.left_out} not used, "
+    parts: list[Any] = [f"payload on {live.frame}, t = {look.t:.2f} s, {live.samples} rows, {live.left_out} not used, "
                         f"changes: {len(live.restarts)}", *(f"- {one.text}" for one in live.events[-5:])]
     if body is not None:
         parts += [payload_table(body), payload_errors(body), *(f"- {finding.text}" for finding in body.findings)]
