@@ -6,7 +6,7 @@ import { button, el, facts, field, fill, keep, number, select, table, unitOf } f
 import { dropPlace, fileList, labelOf, shortName } from "./files.js";
 import { columnTable, signalChoices } from "./columns.js";
 import { Plot, color, shaded } from "./plot.js";
-import { attempt, clearProblems, showProblem } from "./problems.js";
+import { attempt, clearProblems, onPage, showProblem } from "./problems.js";
 import { trackOf } from "./stage.js";
 import { change, emit, freeJoints, on, refresh, store } from "./store.js";
 import { group, note, panel } from "./step.js";
@@ -220,7 +220,7 @@ export class LogStep {
       facts([["rows", log.rows], ["length", `${number(log.seconds, 4)} s`], ["rate", `${number(log.rate, 4)} Hz`], ["signals", log.signals.join(", ")]]),
       log.standstill?.sentence ? note(log.standstill.sentence, log.standstill.suspicious ? "bad" : "good") : null,
       log.findings.length ? note(gathered(log.findings)) : null,
-      log.notes.length ? el("details", {}, el("summary", { text: `Assumptions and preparation (${log.notes.length})` }), el("ul", { class: "plain" }, log.notes.map((text) => el("li", { class: "hint", text })))) : null);
+      log.notes.length ? el("details", {}, el("summary", { text: `Assumptions and preparation (${log.notes.length})` }), el("ul", { class: "plain" }, log.notes.map((text) => el("li", { class: "hint", text: onPage(text) })))) : null);
   }
 
   showPlots() {
