@@ -84,7 +84,7 @@ def _print(found: FoundContacts, written: dict[str, str]) -> None:
 
 
 def _table(log: ContactLog) -> Any:
-    head = ["from, s", "to, s", "link", "force x, N", "force y, N", "force z, N", "is"]
+    head = ["from, s", "to, s", "link", "force x, N", "force y, N", "force z, N", "kind"]
     rows = [(f"{one.start:.3f}", f"{one.stop:.3f}", one.link,
              *(f"{value:.1f} +- {std:.1f}" for value, std in zip(one.link_wrench[:3], one.link_std[:3], strict=True)),
              one.finding.title) for one in log.contacts[:MAX_CONTACTS_PRINTED]]

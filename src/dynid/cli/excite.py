@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dynid.runs.actuator_experiment import ExperimentRequest
     from dynid.runs.motion_design import MotionRequest
 
-BUDGET = 30.0
+BUDGET = 30.0  # s: default time limit of the search
 MAX_SHOWN_NAMES = 8  # names per sentence
 MAX_SHOWN_NOTES = 4  # the written plan has all notes
 MAX_SHOWN_PARAMETERS = 16  # lines of the table; the written plan has all parameters

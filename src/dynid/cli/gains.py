@@ -25,9 +25,9 @@ def command(
     mass: Annotated[str, typer.Option(metavar="KG[+-STD]", show_default=False,
                                       help="Mass of the known load, kg.")] = "",
     centre: Annotated[str, typer.Option(metavar="X,Y,Z", show_default=False,
-                                        help="Centre of mass in the frame, m.")] = "",
+                                        help="Centre of mass of the load in the frame of --frame, m.")] = "",
     inertia: Annotated[str, typer.Option(metavar="XX,XY,XZ,YY,YZ,ZZ", show_default="none (point mass)",
-                                         help="Inertia about the centre of mass, kg m^2.")] = "",
+                                         help="Inertia of the load about its centre of mass, kg m^2.")] = "",
     frame: Annotated[str, typer.Option(metavar="FRAME", show_default="the flange, or the last link",
                                        help="Frame to which the load is attached.")] = "",
     friction: Annotated[str, typer.Option(metavar="KIND,...", help="Friction terms of every joint, comma-separated.")]

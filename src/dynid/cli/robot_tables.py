@@ -56,7 +56,7 @@ def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
         (i, joint["name"], joint["kind"], *("-" if joint[which] is None else f"{joint[which]:.4g}" for which in LIMITS))
         for i, joint in enumerate(facts["joints"], 1)
     ], numbers=["", *LIMITS], title="Limits in rad or m, s, N m or N"))
-    to.print(table(["torques show", "", "of these parameters"], [
+    to.print(table(["visible in the torques", "", "parameters"], [
         (how, len(names), " ".join(names))
         for seen, how in (("alone", "alone"), ("combined", "combined with others"), ("never", "never"))
         if (names := [one["name"] for one in parameters if one["seen"] == seen])

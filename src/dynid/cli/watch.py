@@ -149,6 +149,6 @@ def _view(look: Look) -> Any:
                  if status[name].status == "identified" else str(status[name]).partition(": ")[2])
                 for name, value, std, share, well in zip(estimate.names, estimate.values, estimate.std,
                                                          estimate.relative_std, estimate.well_determined, strict=True)]
-        head = ["name", "value", "standard error", "relative", "is"]
+        head = ["name", "value", "standard error", "relative", "status"]
         parts.append(table(head, rows, numbers=head[1:4], title=f"{len(rows)} base parameters"))
     return Group(*parts)

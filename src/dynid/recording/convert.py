@@ -218,7 +218,7 @@ class ServoRange:
     """Range of motion of one servo.
 
     Attributes:
-        low, high: encoder ticks at its ends.
+        low, high: encoder ticks at the ends of the range.
         is_reversed: whether the normalised value decreases as the ticks increase.
     """
 

@@ -30,7 +30,8 @@ class LogFile:
 
     Attributes:
         source: a path or an address such as s3://bucket/log.parquet.
-        robot, date, motion: from its path or a file, empty if unknown; the date is in ISO 8601.
+        robot, date, motion: names of the robot and of its motion, and date of the log (ISO 8601), from the path of the
+            log or from a fleet file; empty if unknown.
     """
 
     source: str
@@ -43,7 +44,7 @@ class LogFile:
         return "://" in self.source
 
     def stamp(self) -> str:
-        """Return size and time of the file, or their equivalent in an object store, by which a change is noticed."""
+        """Return a text that changes with the file: its size and date, or their equivalent in an object store."""
         if self.remote:
             system, path = _system(self.source)
             with _sentences(f"there is no log {self.source} that can be read"):

@@ -215,7 +215,7 @@ def check_servo_units(positions: Array, joints: Sequence[str], source: str) -> N
 
 
 def check_commands(recording: Recording) -> None:
-    """Raise an error if the commands of a moving joint equal its measured positions, also one row apart."""
+    """Raise an error if the commands of a moving joint equal its measured positions in the same or in the next row."""
     if recording.reference is None or len(recording) < 3:
         return
     moving = np.flatnonzero(np.ptp(recording.q, axis=0) > MIN_MOTION)
