@@ -52,11 +52,9 @@ class PooledRobot:
     """Estimate of one robot with its fleet as prior.
 
     Attributes:
-        name: name of the robot.
         values, covariance: base parameters (base,) and their covariance (base, base).
         lean: weight of the fleet in each value (base,): 0 for a well-determined robot, 1 for a robot without data."""
 
-    name: str
     values: Array
     covariance: Array
     lean: Array
@@ -74,22 +72,20 @@ class Pooling:
         base: the base parameters.
         mean, covariance: mean (base,) and its covariance (base, base).
         spread: standard deviation between robots (base,), zero if robots do not differ significantly.
-        size: size of each parameter (base,), by which spreads are scaled.
-        evidence: log restricted likelihood."""
+        size: size of each parameter (base,), by which spreads are scaled."""
 
     base: BaseParameters
     mean: Array
     covariance: Array
     spread: Array
     size: Array
-    evidence: float
 
     @property
     def prior(self) -> Array:
         """Covariance (base, base) of a new robot's parameters before its first log."""
         return self.covariance + np.diag(self.spread ** 2)
 
-    def member(self, name: str, known: RobotInformation, free: Array | None = None) -> PooledRobot:
+    def member(self, known: RobotInformation, free: Array | None = None) -> PooledRobot:
         """Return the estimate of a robot of the fleet, whose data are already part of the mean.
 
         free (base, base): covariance of differences beyond the spread, for parts that differ from the fleet.
@@ -100,7 +96,7 @@ class Pooling:
         values = self.mean + gain @ (known.seen - known.root.T @ self.mean)
         lean = np.eye(len(prior)) - gain @ known.root.T
         covariance = lean @ prior + lean @ self.covariance @ lean.T
-        return PooledRobot(name, values, 0.5 * (covariance + covariance.T), np.clip(np.diag(lean), 0.0, 1.0))
+        return PooledRobot(values, 0.5 * (covariance + covariance.T), np.clip(np.diag(lean), 0.0, 1.0))
 
 
 def parameter_groups(base: BaseParameters, robots: int) -> Ints:
@@ -146,8 +142,8 @@ def pool_known(base: BaseParameters, data: Sequence[RobotInformation], groups: I
                     options={"maxiter": _SEARCH_STEPS}).x
     # Near the lower end of the search, robots are equal: the spread is zero.
     spread = np.where(logs[groups] < _MIN_LOG_SPREAD + 4.0, 0.0, np.exp(logs)[groups] * size)
-    evidence, _, mean, covariance = _evidence(data, spread ** 2)
-    return Pooling(base, mean, covariance, spread, size, evidence)
+    _, _, mean, covariance = _evidence(data, spread ** 2)
+    return Pooling(base, mean, covariance, spread, size)
 
 
 def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, size: Array, member: Array) -> Array:
