@@ -101,15 +101,15 @@ def known_name(name: str, known: Collection[Name], what: str) -> Name:
     return next(one for one in known if one == name)
 
 
-def optional_package(name: str, extra: str) -> Any:
+def optional_package(name: str, requirement: str) -> Any:
     """Return a module of an optional package.
 
     Raises:
-        DynidError: the package is not installed (code "missing-package"); the message names the extra of dynid that
-            installs it.
+        DynidError: the package is not installed (code "missing-package"); the message names the requirement to install,
+            such as dynid[plot].
     """
     try:
         return import_module(name)
     except ImportError:
         raise DynidError(f"this function needs the package {name.partition('.')[0]}, which is not installed",
-                         f"run pip install 'dynid[{extra}]'", code="missing-package") from None
+                         f"run pip install '{requirement}'", code="missing-package") from None

@@ -10,7 +10,7 @@ from motions import arm, motion
 from refusals import refused
 from scipy.stats import norm, t
 
-from dynid.errors import ModelError, RecordingError
+from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Model, Stribeck
 from dynid.recording import Recording
@@ -129,5 +129,5 @@ def test_tables_of_pandas(fitted: tuple[Problem, Estimate], monkeypatch: pytest.
     with refused(RecordingError, "bad-recording", "'clock'"):
         Recording.from_frame(recording.to_frame(), time="clock")
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with refused(RecordingError, "missing-package"):
+    with refused(DynidError, "missing-package"):
         estimate.to_frame()

@@ -258,12 +258,6 @@ def log_table(fits: Mapping[str, Reconstruction]) -> Table:
     return table(head, rows, numbers=head[1:4])
 
 
-def by_joint(what: str, joints: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Table:
-    """Return a table with one row for all joints together and one per joint. columns: cells by column name."""
-    head = [what, *columns]
-    return table(head, list(zip(["all", *joints], *columns.values(), strict=True)), numbers=head[1:])
-
-
 def print_simulations(checks: Sequence[SimulationCheck]) -> None:
     """Print the errors of simulated positions in percent of each joint's motion, and failed simulations."""
     to = console()
@@ -276,7 +270,8 @@ def print_simulations(checks: Sequence[SimulationCheck]) -> None:
             columns[name] = [*map(_short, (log.total_error, *log.position_error))]
             if one.mode == "closed-loop":
                 columns[f"{name}: torque"] = [*map(_short, (log.torque_error, *log.torque_error_per_joint))]
-        to.print(by_joint("simulated position, %", done[0][1].joints, columns))
+        rows = list(zip(["all", *done[0][1].joints], *columns.values(), strict=True))
+        to.print(table(["simulated position, %", *columns], rows, numbers=list(columns)))
     said = [f"{len(log.windows)} of {log.possible} windows of {names[one.source]} were simulated"
             for one, log in done if len(log.windows) < log.possible and not one.reason]
     said += [note.text for one in checks for note in one.notes] + [one.reason.text for one in checks if one.reason]

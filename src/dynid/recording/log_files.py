@@ -10,7 +10,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -114,11 +114,6 @@ def _described(name: str) -> LogFile:
         if 1 <= int(month) <= 12 and 1 <= int(day) <= 31:
             date = f"{year}-{month}-{day}" + (f"T{hour}:{minute}:{second or '00'}" if hour else "")
     return LogFile(name, keys.get("robot", ""), date, keys.get("motion", ""))
-
-
-def with_robot(logs: Sequence[LogFile], robot: str) -> tuple[LogFile, ...]:
-    """Return the same logs with the name of one robot."""
-    return tuple(replace(log, robot=robot) for log in logs)
 
 
 def _local(text: str) -> list[str]:

@@ -91,7 +91,7 @@ class Verdict:
     def plot(self) -> Any:
         """Return a plotly figure of each parameter's standard error, grouped by excitation: the torque change of one
         standard error, in percent of the torque of the joint that the parameter affects most."""
-        objects = optional_package("plotly.graph_objects", "plot")
+        objects = optional_package("plotly.graph_objects", "dynid[plot]")
         made = objects.Figure()
         for status in ("identified", "weak", "poorly-determined", "not-excited"):
             own = [one for one in self.excitation.parameters if one.status == status]
