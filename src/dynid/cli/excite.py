@@ -102,7 +102,8 @@ def command(
                                                "the output is a folder.")] = "",
     gain: Annotated[list[str] | None, typer.Option(metavar="NAME=X[,X...]", show_default=False,
                                                    help="With --actuator: known parameter of the drive law, or "
-                                                        "several values that can be set, such as kp=8,16,32.")] = None,
+                                                        "values to which the drive can be set, such as "
+                                                        "kp=8,16,32.")] = None,
     value: Annotated[list[str] | None, typer.Option(metavar="NAME=X", show_default=False,
                                                     help="With --actuator: assumed value of an unknown parameter, such "
                                                          "as armature=0.01.")] = None,

@@ -27,7 +27,7 @@ def command(
         metavar="full|partial|inertia", show_default="full",
         help="Conditions beside the bounds: full (consistent inertias, centres of mass inside links, total mass), "
              "inertia (consistent inertias) or partial (none); may be repeated.")] = None,
-    search: Annotated[str, typer.Option(metavar="NAME", help="Search: annealing, dual-annealing, "
+    search: Annotated[str, typer.Option(metavar="NAME", help="Search algorithm: annealing, dual-annealing, "
                                                              "differential-evolution or gradient.")] = "annealing",
     form: Annotated[FormName, typer.Option(help="exact: base values are constraints; penalty: differences from them "
                                                 "are penalised.")] = "exact",

@@ -36,7 +36,7 @@ def command(
     friction: options.NominalFriction = "",
     rotor: options.Rotor = False,
     frame: Annotated[str, typer.Option(metavar="LINK", show_default=False,
-                                       help="Frame for kinematics and Jacobian.")] = "",
+                                       help="Frame whose pose and Jacobian are computed.")] = "",
     following: Annotated[Followed, typer.Option(help="Dependent joints: given (an input), solved (in closed form), or "
                                                      "auto (solved where a closed form exists).")] = "auto",
     real: Annotated[Real, typer.Option(help="Number type in C, CUDA and Rust. JAX and PyTorch functions have the "

@@ -29,8 +29,8 @@ def command(
     method: Annotated[str, typer.Option(help="Method: rls, cls, s-rls or mrls; riv or civ where the source has "
                                              "commanded positions.")] = "rls",
     forgetting: Annotated[str | None, typer.Option(
-        help="Forgetting: prior, none, evidence, directional:0.999, a factor, vector:0.9995,1=0.999 (by joint or "
-             "parameter), ... Default: prior; none for riv, civ and s-rls.", show_default=False)] = None,
+        help="How old data lose weight: prior, none, evidence, directional:0.999, a factor, vector:0.9995,1=0.999 (by "
+             "joint or parameter), ... Default: prior; none for riv, civ and s-rls.", show_default=False)] = None,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction terms at every joint (viscous, coulomb, offset, ...), or "
                                                "none. Default: those of the robot's file, or chosen per joint.")] = "",

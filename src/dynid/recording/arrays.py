@@ -130,8 +130,8 @@ class Arrays(Source):
             return along
         axes = [axis for axis, size in enumerate(shape) if size == samples]
         if not axes:
-            raise RecordingError(f"{self.path}: '{name}' is {' x '.join(map(str, shape))}, and no side is the number "
-                                 f"of samples of the log, {samples}")
+            raise RecordingError(f"{self.path}: '{name}' is {' x '.join(map(str, shape))}, and none of these "
+                                 f"lengths is the number of samples of the log, {samples}")
         return axes[-1] if self.rows_last else axes[0]
 
 
