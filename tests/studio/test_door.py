@@ -37,8 +37,7 @@ def bare(opened: Opened, cookies: dict[str, str] | None = None) -> httpx.Client:
 def test_the_address_takes_connections_before_the_first_answer(tmp_path: Path) -> None:
     """Whoever opens it as soon as it is printed is not refused."""
     early = open_studio(tmp_path, warm=False)
-    address = "127.0.0.1", early.door.port
-    with early.socket, early.studio.workspace.lock, socket.create_connection(address, timeout=60.0):
+    with early.socket, early.lock, socket.create_connection(("127.0.0.1", early.door.port), timeout=60.0):
         pass
 
 

@@ -14,7 +14,7 @@ import webbrowser
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import h11
 import uvicorn
@@ -35,6 +35,11 @@ class Opened:
     studio: Studio
     door: Authentication
     socket: socket.socket
+
+    @property
+    def lock(self) -> IO[str]:
+        """Open and locked marker file of the studio's folder."""
+        return self.studio.workspace.lock
 
 
 def open_studio(folder: Path, run: Path | None = None, host: str = "127.0.0.1", port: int = 0,
