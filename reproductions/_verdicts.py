@@ -139,7 +139,7 @@ def refused(error: DynidError, task: Task, fault: Fault) -> Outcome:
 def outcome_of(said: Verdict, task: Task, fault: Fault, put: Put, robot: Robot,
                own: frozenset[str] = frozenset()) -> Outcome:
     """Return whether a verdict is right; own: causes that the log has without the fault."""
-    names, found = robot.joint_names, said.of_kind("suspicious")
+    names, found = robot.joint_names, said.of_kind("problem")
     if put.joints is not None:  # which scales the data cannot decide is stated of healthy logs too, and blames nothing
         found += tuple(one for one in said.findings if one.code in fault.codes and one not in found)
     wanted = None if put.joints is None else {names[j] for j in put.joints}

@@ -162,7 +162,7 @@ def run(progress: Callable[[str], None], logs: int = LOGS, duration: float = DUR
                         continue
                     progress(f"{walker.name}, log {number + 1} of {logs}, {name}")
                     one = identified(walker, case, Path(folder))
-                    codes = {finding.code for finding in one.verdict.of_kind("suspicious")}
+                    codes = {finding.code for finding in one.verdict.of_kind("problem")}
                     found.setdefault(walker.name, {}).setdefault(name, []).append({
                         "seed": seed + number, "codes": sorted(codes), "is_named": bool(codes & case.codes),
                         "is_wrong": bool(codes - case.codes - _allowed(case)), "coverage": coverage(walker, one),

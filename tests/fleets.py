@@ -10,12 +10,20 @@ from motions import arm, fourier, low_passed
 from dynid.arrays import Array
 from dynid.datasets.log_fold import LogFold, ManifestEntry
 from dynid.estimate import Estimate
+from dynid.fleet.pooling import Pooling, RobotInformation, parameter_groups, pool_known
 from dynid.fleet.robot_fold import RobotFold, level_noise, log_noise
 from dynid.model import Model
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, base_parameters, fold, prepared_equations
 
 RATE = 100.0
+
+
+def pool(robots: list[RobotFold]) -> Pooling:
+    """Mean and spread of a fleet, with the stated standard errors of each robot."""
+    base = robots[0].regression.base
+    return pool_known(base, [RobotInformation.from_fold(robot) for robot in robots],
+                      parameter_groups(base, len(robots)))
 
 
 @dataclass(frozen=True, eq=False)

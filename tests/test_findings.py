@@ -13,10 +13,10 @@ from dynid.findings import Finding, Note
 
 
 def test_a_finding_as_json():
-    found = Finding("drive-gain", "suspicious", "warning", "The gain is wrong.", "drive gain", joints=("a", "b"),
+    found = Finding("drive-gain", "problem", "warning", "The gain is wrong.", "drive gain", joints=("a", "b"),
                     evidence={"gain": (1.25, math.nan), "std": math.inf, "rows": 3})
     said = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert said == {"code": "drive-gain", "kind": "suspicious", "severity": "warning", "text": "The gain is wrong.",
+    assert said == {"code": "drive-gain", "kind": "problem", "severity": "warning", "text": "The gain is wrong.",
                     "title": "drive gain", "joints": ["a", "b"], "parameters": [], "logs": [],
                     "evidence": {"gain": [1.25, None], "std": None, "rows": 3.0}, "second_fit": False}
 

@@ -104,7 +104,7 @@ def test_a_package_that_is_not_installed_is_named_with_the_extra_that_brings_it(
     for name in ("plotly", "plotly.subplots"):  # also where another test has imported it
         monkeypatch.setitem(sys.modules, name, None)
     with refused(DynidError, "missing-package", "plotly", "dynid[plot]"):
-        optional_package("plotly.subplots", "plot")
+        optional_package("plotly.subplots", "dynid[plot]")
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

@@ -50,4 +50,4 @@ def _folder() -> tempfile.TemporaryDirectory:
 
 
 def codes(run: Run) -> set[str]:
-    return {finding.code for finding in run.verdict.of_kind("suspicious")}
+    return {finding.code for finding in run.verdict.of_kind("problem")}

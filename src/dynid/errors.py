@@ -1,7 +1,7 @@
 """Errors for users. Each message is one sentence that states the input, its location and a remedy."""
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -77,6 +77,16 @@ def require_type(value: Any, kinds: type | tuple[type, ...], function: str, exam
                              f"{type(one).__name__}", f"call {example}", "wrong-type")
 
 
+def required(reason: str, advice: str) -> Callable[[], Any]:
+    """Return a default factory for required fields of a dataclass: a call without them raises an error in one sentence.
+
+    Python's own error would list the missing names, without a call that works.
+    """
+    def refuse() -> Any:
+        raise ModelError(reason, advice, "wrong-type")
+    return refuse
+
+
 def did_you_mean(name: str, known: Iterable[str], listed: str = "there are") -> str:
     """Return the end of a sentence on an unknown name: the most similar known name, or else a list of all."""
     known = list(known)
@@ -91,15 +101,15 @@ def known_name(name: str, known: Collection[Name], what: str) -> Name:
     return next(one for one in known if one == name)
 
 
-def optional_package(name: str, extra: str) -> Any:
+def optional_package(name: str, requirement: str) -> Any:
     """Return a module of an optional package.
 
     Raises:
-        DynidError: the package is not installed (code "missing-package"); the message names the extra of dynid that
-            installs it.
+        DynidError: the package is not installed (code "missing-package"); the message names the requirement to install,
+            such as dynid[plot].
     """
     try:
         return import_module(name)
     except ImportError:
         raise DynidError(f"this function needs the package {name.partition('.')[0]}, which is not installed",
-                         f"run pip install 'dynid[{extra}]'", code="missing-package") from None
+                         f"run pip install '{requirement}'", code="missing-package") from None

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from dynid.output_fields import output_fields, record
 from dynid.plain import finite
 
-Kind = Literal["identified", "not-excited", "suspicious", "validation"]
+Kind = Literal["identified", "not-excited", "problem", "validation"]
 Severity = Literal["fatal", "warning", "info"]
 Evidence = Mapping[str, float | tuple[float, ...]]
 

@@ -20,7 +20,8 @@ from dynid.arrays import Array
 
 
 def _load(name: str) -> ModuleType:
-    """Return an extension module of `scipy.linalg` by name, through that package if loaded or of another layout."""
+    """Return an extension module of `scipy.linalg`; it is imported by that package if that is loaded or has another
+    layout."""
     whole = f"scipy.linalg.{name}"
     package = importlib.util.find_spec("scipy")
     if whole in sys.modules or "scipy.linalg" in sys.modules or package is None:

@@ -1,7 +1,7 @@
 """Plausible ranges of quantities of robots, logs and motions; a number outside its range is an error.
 
-The ranges are wider than any machine by several orders of magnitude. The ranges exclude implausible numbers (1e-300 Hz,
-1e308 s), which would overflow or exhaust memory in the algorithms.
+The ranges are several orders of magnitude wider than the numbers of any machine. They exclude implausible numbers
+(1e-300 Hz, 1e308 s), which would overflow or exhaust memory in the algorithms.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BANDWIDTH = Quantity(1e-3, 1e6, "rad/s")  # of closed loops
 DAMPING = Quantity(1e-3, 1e3, "times critical damping")  # of closed loops
 ALARMS = Quantity(1e-9, 1e6, "per hour")  # false alarms: from one in 100,000 years to 300 per second
 FORCE = Quantity(1e-6, 1e9, "N or N m")  # standard deviations of wrenches
-TORQUE_NOISE = Quantity(1e-12, 1e9, "N m or N")  # deviations
+TORQUE_NOISE = Quantity(1e-12, 1e9, "N m or N")  # standard deviations
 GRAVITY = Quantity(0.0, 1e4, "m/s^2")
 SIGNAL_TO_NOISE = Quantity(-300.0, 300.0, "dB")
 

@@ -13,7 +13,7 @@ from refusals import refused
 import dynid
 from dynid.actuators import ActuatorLog, identify_actuators, pendulum
 from dynid.actuators.input_checks import unwrapped
-from dynid.actuators.suspicions import role
+from dynid.actuators.result_checks import role
 from reproductions._mujoco_servos import Machine
 from reproductions._servos import Servo, motions, simulate
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dynid.cli.compilation import SENTENCE, CompilationWatch, said_when_compiling
+from dynid.cli.compilation import SENTENCE, CompilationWatch
 
 
 @dataclass
@@ -79,9 +79,9 @@ def test_numba_tells_of_what_its_cache_does_not_hold(tmp_path):
     """A kernel in a file of its own: compiled in the first process, from the cache in the second."""
     (tmp_path / "kernel.py").write_text(
         "from numba import njit\n"
-        "from dynid.cli.compilation import said_when_compiling\n"
+        "from dynid.cli.compilation import CompilationWatch\n"
         "@njit(cache=True)\ndef f(x):\n    return x + 1.0\n"
-        "with said_when_compiling(print, 0.0):\n    assert f(1.0) == 2.0\n")
+        "with CompilationWatch(print, 0.0):\n    assert f(1.0) == 2.0\n")
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     out = [subprocess.run([sys.executable, "kernel.py"], cwd=tmp_path, env=environment, check=True,
                           capture_output=True, text=True).stdout for _ in range(2)]
@@ -92,7 +92,7 @@ def test_nothing_is_heard_of_afterwards():
     from numba import njit
 
     said = []
-    with said_when_compiling(said.append, 0.0):
+    with CompilationWatch(said.append, 0.0):
         pass
     assert njit(lambda x: x + 2)(1) == 3 and said == []
 

@@ -74,8 +74,12 @@ def test_a_result_by_both_steps_and_as_a_method(dynid, tmp_path):
 
 @pytest.mark.parametrize(("arguments", "error"), [
     (("arm3r",), "no-result"), (("arm3r", "--base", "nowhere.csv"), "no-such-file"),
-    (("arm3r", "--loss", "half"), "unknown-name"), (("arm3r", "--search", "luck"), "unknown-search"),
-    (("arm3r", "--form", "round"), "unknown-name")])
+    (("arm3r", "--loss", "half"), "unknown-name"), (("arm3r", "--search", "luck"), "unknown-search")])
 def test_bad_calls_are_refused_in_a_sentence(dynid, arguments, error):
     shown = dynid("extract", *arguments)
     assert shown.code == 2 and shown.error == error
+
+
+def test_an_unknown_form_is_refused_with_the_known_ones(dynid):
+    shown = dynid("extract", "arm3r", "--form", "round")
+    assert shown.code == 2 and "exact" in shown.err and "penalty" in shown.err

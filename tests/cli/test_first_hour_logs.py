@@ -150,7 +150,7 @@ def test_a_joint_that_the_log_lacks_can_be_locked(dynid, columns):
 def test_a_setting_of_the_log_needs_its_table(dynid, columns):
     write(columns)
     assert "--set log.unit=VALUE" in refused(dynid, "unknown-setting", "--set", "unit=deg")
-    assert "--gravity takes three numbers" in refused(dynid, "not-a-number", "--gravity", "0,0")
+    assert "--gravity takes 3 numbers, X,Y,Z" in refused(dynid, "not-a-number", "--gravity", "0,0")
 
 
 def test_every_command_that_reads_a_log_takes_the_advice(dynid, columns):

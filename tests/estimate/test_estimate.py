@@ -10,11 +10,10 @@ from motions import arm, motion
 from refusals import refused
 from scipy.stats import norm, t
 
-from dynid.errors import ModelError, RecordingError
+from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.model import Model, Stribeck
 from dynid.recording import Recording
-from dynid.recording.write import pandas
 from dynid.robot import Robot
 from dynid.validate import reconstruct
 from dynid.version import __version__
@@ -110,13 +109,13 @@ def test_it_shows_itself(fitted: tuple[Problem, Estimate]) -> None:
 
 
 def test_tables_of_pandas(fitted: tuple[Problem, Estimate], monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas")
     problem, estimate = fitted
     table = estimate.to_frame()
     np.testing.assert_array_equal(table["value"].to_numpy(), estimate.values)
     np.testing.assert_array_equal(table[["low", "high"]].to_numpy(), estimate.conf_int())
     names = problem.model.parameters.names
-    theta = problem.model.parameters.vector(pandas().Series(np.arange(len(names), dtype=float), index=names))
+    theta = problem.model.parameters.vector(pandas.Series(np.arange(len(names), dtype=float), index=names))
     np.testing.assert_array_equal(theta, np.arange(len(names)))
     samples = problem.data[0]
     recording = Recording(samples.t, samples.q, samples.tau, samples.dq, joints=("a", "b", "c"))
@@ -129,5 +128,5 @@ def test_tables_of_pandas(fitted: tuple[Problem, Estimate], monkeypatch: pytest.
     with refused(RecordingError, "bad-recording", "'clock'"):
         Recording.from_frame(recording.to_frame(), time="clock")
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with refused(RecordingError, "missing-package"):
+    with refused(DynidError, "missing-package"):
         estimate.to_frame()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from fleets import Fleet
+from fleets import Fleet, pool
 
-from dynid.fleet.pooling import RobotInformation, parameter_groups, pool, pool_known
+from dynid.fleet.pooling import RobotInformation, parameter_groups, pool_known
 
 
 def test_spreads_are_found_and_links_are_equal() -> None:
@@ -32,7 +32,7 @@ def test_two_seconds_lean_on_the_fleet_and_a_minute_stands_alone() -> None:
     found = pool(robots)
     alone = np.array([fleet.new_errors(robot.solution.beta, theta)
                       for robot, theta in zip(robots, truths, strict=True)])
-    pooled = np.array([fleet.new_errors(found.member("", one).values, theta)
+    pooled = np.array([fleet.new_errors(found.member(one).values, theta)
                        for one, theta in zip(known, truths, strict=True)])
     short = np.array(seconds) < 1.0
     rms = [np.sqrt(np.mean(x[part] ** 2)) for part in (short, ~short) for x in (alone, pooled)]
@@ -48,7 +48,7 @@ def test_stated_deviations_of_pooled_robots_cover_the_truth() -> None:
     found = pool(robots)
     errors = []
     for one, theta in zip(known, truths, strict=True):
-        member = found.member("", one)
+        member = found.member(one)
         errors.append((member.values - fleet.base.reduce(theta)) / member.std)
     assert 0.75 < float(np.sqrt(np.mean(np.array(errors) ** 2))) < 1.3
 

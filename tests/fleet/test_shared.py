@@ -91,7 +91,7 @@ def test_stated_deviations_cover_the_truth() -> None:
     for seed in range(5):
         _, folds, _, truth = robots_of(8, seed=seed)
         found = shared_estimate(folds)
-        errors = (found.values - truth @ found.base.matrix.T) / found.std
+        errors = (found.values - truth @ folds[0].regression.base.matrix.T) / found.std
         worst.append(np.concatenate([errors[0, found.shared], errors[:, ~found.shared].ravel()]))
     rms = float(np.sqrt(np.mean(np.concatenate(worst) ** 2)))
     assert 0.8 < rms < 1.25
@@ -123,7 +123,7 @@ def test_the_consistent_form_agrees_with_cvxpy() -> None:
     from dynid.robot import inertia as ten
     model, folds, data, _ = robots_of(5, noise=3.0, seconds=2.0, friction=0.95, seed=1)
     found = consistent_shared_estimate(folds)
-    base, shared = found.base, found.shared
+    base, shared = folds[0].regression.base, found.shared
     x, y, _ = big_problem(model, folds, data)
     o = int((~shared).sum())
     r = np.linalg.qr(np.column_stack([x, y]), mode="r")

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fleets import Fleet
+from fleets import Fleet, pool
 
 from dynid.arrays import Array
 from dynid.fleet.change_detection import LogEstimates, Series, changes
 from dynid.fleet.outliers import fleet_parts, standing_out
-from dynid.fleet.pooling import RobotInformation, pool
+from dynid.fleet.pooling import RobotInformation
 from dynid.fleet.prediction_errors import CrossPrediction, cross_prediction, outlying_robots
 from dynid.fleet.robot_fold import RobotFold
 from dynid.fleet.robot_scatter import discoveries, scatter

@@ -231,7 +231,7 @@ def test_the_verdict_names_it() -> None:
     problem = Problem.from_model(MODEL, Samples.from_arrays(q, dq, ddq, tau, rate=200.0))
     estimate = identify(problem, method="wls")
     found = [one for one in verdict(estimate, problem).findings
-             if one.kind == "suspicious"]
+             if one.kind == "problem"]
     assert [(one.code, one.parameters, one.joints) for one in found] == [("negative-friction", ("Cd2",), ("joint2",))]
     assert found[0].evidence["value"] == (pytest.approx(-0.08, abs=5 * found[0].evidence["std"][0]),)
     assert "air drag" in found[0].text
@@ -342,5 +342,5 @@ def test_a_model_of_ones_own_walks_through_the_house() -> None:
     np.testing.assert_array_less(np.abs(estimate.values - BETA) / estimate.std, 4.0)
     own = reconstruct(estimate, problem.data)
     found = verdict(estimate, problem, reconstruction=own)
-    assert not [one for one in found.findings if one.kind == "suspicious"]
+    assert not [one for one in found.findings if one.kind == "problem"]
     np.testing.assert_allclose(estimate.predict(samples.q, samples.dq, samples.ddq), run.tau, atol=0.05)

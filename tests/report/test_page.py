@@ -193,7 +193,7 @@ def test_hostile_names_stay_text(lwr: ReportData) -> None:
     series = tuple(replace(part, source=f"logs/{bad}.csv") for part in own.series)
     spectrum = {bad: next(iter(own.samples[0].spectrum.values()))}
     said = replace(lwr.verdict.summary, method=bad, reasons=(bad,))
-    found = replace(lwr.verdict, summary=said, findings=(Finding(bad, "suspicious", "warning", bad, bad),))
+    found = replace(lwr.verdict, summary=said, findings=(Finding(bad, "problem", "warning", bad, bad),))
     theirs = replace(robot, name=bad, joints=joints, bodies=bodies, source=bad)
     estimate = replace(lwr.estimate, method=bad, model=replace(lwr.estimate.model, robot=theirs))
     hostile = replace(lwr, title=bad, robot=theirs, estimate=estimate, verdict=found, notes=(bad,), command=bad,

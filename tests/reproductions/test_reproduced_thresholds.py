@@ -6,7 +6,7 @@ import json
 
 import reproductions.verdict_thresholds as study
 from dynid.validate import thresholds
-from dynid.validate.suspicions import causes
+from dynid.validate.verdict_checks import causes
 from reproductions._faults import FAULTS
 
 

@@ -10,7 +10,7 @@ import pytest
 from refusals import refused
 
 import dynid
-from dynid.errors import DynidError, ModelError, RecordingError, RobotError
+from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.runs import Run
 from dynid.runs.results import save
 
@@ -58,6 +58,8 @@ def test_wrong_types_are_a_sentence(found):
         dynid.identify(run.model, "log.csv")
     with refused(ModelError, "file-with-samples"):
         dynid.identify("arm3r", samples)
+    with refused(ModelError, "bad-model", "identify", "call "):
+        dynid.identify()
     with refused(ModelError, "bad-model", "identify", "int"):
         dynid.identify(3, samples)
     assert dynid.identify(run.model, samples, method="wls").method == "wls"
@@ -84,13 +86,6 @@ def test_data_in_memory_are_answered_with_the_call_that_takes_them(found, tmp_pa
     assert isinstance(frame, pandas.DataFrame)
     for name in ("log.csv", "log.npz"):
         np.testing.assert_allclose(dynid.read(name, robot=run.robot).tau, recording.tau)
-
-
-def test_calls_without_what_they_need_name_the_call_that_works():
-    with refused(ModelError, "bad-model", "not nothing", "identify('robot.urdf', 'log.csv')"):
-        dynid.identify()
-    with refused(RobotError, "no-moving-joint", "dynid.Robot.load('arm.urdf')"):
-        dynid.Robot("arm.urdf")
 
 
 @pytest.mark.parametrize(("given", "code", "said"), [
@@ -182,7 +177,9 @@ def test_lists_and_tables_are_signals_of_a_recording():
     lambda robot, samples, estimate: dynid.read("log.csv", "arm.urdf"),
     lambda robot, samples, estimate: dynid.Recording.from_frame(estimate.to_frame(), robot="arm.urdf"),
     lambda robot, samples, estimate: dynid.Recording.from_frame(estimate.to_frame(), robot),
-    lambda robot, samples, estimate: dynid.Model(robot, "viscous")])
+    lambda robot, samples, estimate: dynid.Model(robot, "viscous"),
+    lambda robot, samples, estimate: dynid.Robot("arm.urdf"),
+    lambda robot, samples, estimate: dynid.Robot()])
 def test_an_argument_of_another_type_is_one_sentence_with_a_call_that_works(call):
     robot = dynid.Robot.load("arm3r")
     model = dynid.Model(robot, dynid.make_terms(robot, friction="viscous,coulomb"))

@@ -41,7 +41,7 @@ def test_it_is_named_and_the_others_are_used(folder, logs):
     alone, both = run(settings(folder, ["moves.csv"])), run(settings(folder, logs))
     np.testing.assert_array_equal(both.estimate.values, alone.estimate.values)
     [said] = [one for one in both.verdict.findings if one.code == "log-at-rest"]
-    assert said.logs == (str(folder / "rest.csv"),) and said.kind == "suspicious"
+    assert said.logs == (str(folder / "rest.csv"),) and said.kind == "problem"
     assert not [one for one in alone.verdict.findings if one.code == "log-at-rest"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fleets import RATE, Fleet
+from fleets import RATE, Fleet, pool
 from motions import fourier, low_passed
 from refusals import refused
 
@@ -15,7 +15,6 @@ from dynid.errors import DynidError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.earlier import with_prior
 from dynid.estimate.whole_body import with_facts
-from dynid.fleet.pooling import pool
 from dynid.fleet.run import FleetOptions, run_fleet
 from dynid.fleet.save import FOLDS, save_fleet, type_estimate
 from dynid.fleet.settings import FleetSettings

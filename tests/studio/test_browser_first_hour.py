@@ -144,6 +144,23 @@ def test_a_new_log_is_the_one_shown_and_can_be_removed(page: Any, two_results: A
     assert [Path(one).name for one in state(page)["settings"]["logs"]] == ["log.csv"]
 
 
+def test_advice_on_a_unit_names_the_field_of_the_page(page: Any, two_results: Any, two_joints: Files, tmp_path: Path
+                                                      ) -> None:
+    table = np.loadtxt(two_joints[1], delimiter=",", skiprows=1)
+    speeds = np.rad2deg(np.gradient(table[:, 1:3], table[:, 0], axis=0))
+    log = tmp_path / "degrees.csv"
+    np.savetxt(log, np.hstack([table, speeds]), delimiter=",", header="time,q1,q2,tau1,tau2,dq1,dq2", comments="")
+    open_step(page, "log")
+    page.wait_for_selector("#tab-log.done")
+    upload(page, "log", log)
+    note = page.locator("#panel-log li.hint:has-text('times the derivatives of the positions')")
+    note.wait_for(state="attached")
+    told = note.text_content()
+    assert "set “Unit of velocities” to deg" in told and "--set" not in told
+    page.click("#panel-log button[aria-label='Remove degrees.csv']")
+    page.wait_for_selector("#tab-log.done")
+
+
 def test_milliseconds_are_refused_and_the_step_is_not_green(page: Any, two_results: Any, two_joints: Files,
                                                             tmp_path: Path) -> None:
     """The setting that mends it is beside the message; with it the step is green again."""

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from dynid.validate import conclusion
-from dynid.validate.suspicions import causes, compensated, transfer
-from dynid.validate.suspicions.cause_findings import FINDINGS
+from dynid.validate.verdict_checks import causes, compensated, transfer
+from dynid.validate.verdict_checks.cause_findings import FINDINGS
 
 HEDGE = re.compile(r"probably|consistent with|[Oo]ne of\b|doubtful|looks? (the same|similar)|\bor that of\b|\bmay\b")
 

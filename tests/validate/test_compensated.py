@@ -9,13 +9,13 @@ import pytest
 
 from dynid.validate import reconstruct, verdict
 from dynid.validate.hypotheses.gravity import with_gravity
-from dynid.validate.suspicions.compensated import gravity_shares
+from dynid.validate.verdict_checks.compensated import gravity_shares
 
 
 def codes(log) -> list[str]:
     problem, estimate = log.fitted()
     return [one.code for one in verdict(estimate, problem,
-                                        reconstruction=reconstruct(estimate, log.samples)).of_kind("suspicious")]
+                                        reconstruction=reconstruct(estimate, log.samples)).of_kind("problem")]
 
 
 def weight(log) -> np.ndarray:

@@ -53,11 +53,11 @@ MISTAKES = {
 
 
 def codes(log: Recording, folder: Path) -> set[str]:
-    """The codes of the suspicious findings of a run."""
+    """The codes of the problems of a run."""
     write_npz(log, folder / "log.npz")
     found = run(RunSettings(robot="arm3r", logs=(str(folder / "log.npz"),), method="wls",
                             model=ModelSettings(friction=("viscous",)), simulation={"run": False}))
-    return {one.code for one in found.verdict.of_kind("suspicious")}
+    return {one.code for one in found.verdict.of_kind("problem")}
 
 
 def test_a_healthy_log_shows_none_of_them(tmp_path):

@@ -241,7 +241,7 @@ def test_a_move_that_the_estimate_there_doubts_itself_is_no_dependence(tmp_path:
         # The same move with torques that change by twice the error of the fit is something wrong.
         worse = verdict(estimate, problem, reconstruction=reconstruct(estimate, samples),
                         cutoff=replace(moves, torques=np.array([2.0])))
-        assert "cutoff-dependent" in {finding.code for finding in worse.of_kind("suspicious")}
+        assert "cutoff-dependent" in {finding.code for finding in worse.of_kind("problem")}
 
 
 def test_deviations_at_the_other_cutoffs_are_those_of_an_identification_there(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from dynid.validate.hypotheses.motions import RATES, refined, time_scale
 from dynid.validate.hypotheses.other_log import excess_between, largest_excess, load_taken_up, what_changed
 from dynid.validate.hypotheses.trial import Trial, fold_logs, posterior_weights, try_out
 from dynid.validate.residual_statistics import JointTests
-from dynid.validate.suspicions.residuals import common_value, torques_late
+from dynid.validate.verdict_checks.residuals import common_value, torques_late
 
 
 def flexible(model: Model) -> Model:
@@ -33,7 +33,7 @@ def codes(model, samples, others=()) -> list[str]:
     return [one.code for one in verdict(estimate, problem,
                                         reconstruction=reconstruct(estimate, samples, for_tests=True),
                                         validation=[reconstruct(estimate, one)
-                                                    for one in others]).of_kind("suspicious")]
+                                                    for one in others]).of_kind("problem")]
 
 
 def test_a_wrong_sign_is_named_where_flexible_friction_could_absorb_it(simulate):
@@ -82,7 +82,7 @@ def test_a_delay_that_joints_share_is_a_fault_of_the_log(late, std, is_common):
         base=SimpleNamespace(independent=())), problem=SimpleNamespace(
         recordings=(), data=(SimpleNamespace(rate=200.0),), regression=SimpleNamespace(joints=())))
     found = list(torques_late(case))
-    assert [(one.code, one.kind) for one in found] == [("residual-follows-delay", "suspicious")] * is_common
+    assert [(one.code, one.kind) for one in found] == [("residual-follows-delay", "problem")] * is_common
     if found:
         np.testing.assert_allclose(found[0].evidence["coefficient"], np.negative(late))
         assert found[0].evidence["common"] == pytest.approx(np.mean(late))
@@ -98,7 +98,7 @@ def test_a_common_value_has_the_spread_between_joints_in_its_standard_error(std)
 
 
 @pytest.mark.parametrize(("own", "ratio", "kind"), [
-    (0.5, 1.1, None), (0.5, 1.7, "validation"), (0.5, 2.5, "suspicious"), (0.1, 0.9, "suspicious")])
+    (0.5, 1.1, None), (0.5, 1.7, "validation"), (0.5, 2.5, "problem"), (0.1, 0.9, "problem")])
 def test_a_contradiction_is_a_warning_where_it_causes_most_of_the_misfit(simulate, monkeypatch, own, ratio, kind):
     """Healthy simulated robots with little noise had squared errors up to 1.7 times those of separate fits, healthy
     real ones up to 4 times in the fit. A Panda with the file of another arm has 11 times in the fit, and separate fits
@@ -121,7 +121,7 @@ def test_joints_contradict_each_other_where_the_robot_file_is_of_another_robot(s
 
     def found(model) -> list[str]:
         problem = Problem.from_model(model, log.samples, blocks=8)
-        return [one.code for one in verdict(identify(problem, method="wls"), problem).of_kind("suspicious")]
+        return [one.code for one in verdict(identify(problem, method="wls"), problem).of_kind("problem")]
 
     assert "unexplained-misfit" not in found(log.model)
     assert "unexplained-misfit" in found(type(log.model)(other, log.model.terms))
@@ -132,7 +132,7 @@ def test_another_zero_position_is_named_with_its_size(simulate, j):
     log = simulate("kuka-lwr4", noise=0.005)
     names, off = log.model.robot.joint_names, 0.1 * (np.arange(log.model.dof) == j)
     samples = replace(log.samples, q=log.samples.q - off)
-    found = [one for one in verdict(identify(log.model, samples, method="wls"), samples).of_kind("suspicious")]
+    found = [one for one in verdict(identify(log.model, samples, method="wls"), samples).of_kind("problem")]
     assert [(one.code, one.joints) for one in found] == [("position-offset", (names[j],))]
     assert found[0].evidence["offset"] == pytest.approx(0.1, abs=0.01)
 

@@ -14,7 +14,7 @@ from dynid.validate.grade import GOOD_ERROR, USABLE_ERROR, Summary, grouped, ran
 
 
 def suspect(code: str, severity: str = "warning", **more) -> Finding:
-    return Finding(code, "suspicious", severity, f"{code}.", code, **more)
+    return Finding(code, "problem", severity, f"{code}.", code, **more)
 
 
 def graded(log, others=()):
@@ -60,7 +60,7 @@ def test_noise_as_large_as_the_torque_is_not_usable(simulate):
 def test_torques_late_or_early_by_many_rows_are_the_cause_of_the_error(simulate, rows, grade):
     log = simulate("arm3r", noise=0.02, rows=4000)
     found = graded(replace(log, samples=replace(log.samples, tau=np.roll(log.samples.tau, rows, axis=0))))
-    late = [one for one in found.of_kind("suspicious") if one.code == "residual-follows-delay"]
+    late = [one for one in found.of_kind("problem") if one.code == "residual-follows-delay"]
     assert (found.grade, len(late)) == (grade, rows != 0), found.summary.error
     for one in late:
         assert found.summary.reasons == (() if grade == "good" else (one.title,))

@@ -49,7 +49,7 @@ def judged(log, others=()) -> Verdict:
 
 
 def causes(found: Verdict) -> list[tuple[str, ...]]:
-    return [(one.code, *one.joints) for one in found.of_kind("suspicious")]
+    return [(one.code, *one.joints) for one in found.of_kind("problem")]
 
 
 def moved(log, **signals):
@@ -138,7 +138,7 @@ def test_a_joint_that_is_counted_in_the_opposite_direction_is_found(simulate, na
     sign[joint] = -1.0
     s = log.samples
     found = judged(moved(log, q=s.q * sign, dq=s.dq * sign, ddq=s.ddq * sign, tau=s.tau * sign))
-    [cause] = [one for one in found.of_kind("suspicious") if one.code == "position-sign"]
+    [cause] = [one for one in found.of_kind("problem") if one.code == "position-sign"]
     assert cause.joints == (log.model.robot.joint_names[joint],) and cause.evidence["torque"] == 1.0
     assert "position-sign" not in {one.code for one in judged(log).findings}
 
@@ -157,7 +157,7 @@ def test_time_stamps_wrong_by_a_factor(simulate, factor):
     log = simulate("kuka-lwr4", noise=0.01)
     s = log.samples
     wrong = moved(log, t=s.t * factor, rate=s.rate / factor, dq=s.dq / factor, ddq=s.ddq / factor ** 2)
-    found = [one for one in judged(wrong).of_kind("suspicious") if one.code == "time-scale"]
+    found = [one for one in judged(wrong).of_kind("problem") if one.code == "time-scale"]
     assert found and found[0].evidence["factor"] == pytest.approx(1.0 / factor, rel=0.02)
 
 
@@ -168,7 +168,7 @@ def test_gear_ratio(simulate):
     wrong = moved(log, q=s.q / scale, dq=s.dq / scale, ddq=s.ddq / scale, tau=s.tau * scale)
     found = judged(wrong)
     assert causes(found)[0] == ("gear-ratio", log.model.robot.joint_names[1])
-    assert found.of_kind("suspicious")[0].evidence["factor"] == pytest.approx(1.25, rel=0.02)
+    assert found.of_kind("problem")[0].evidence["factor"] == pytest.approx(1.25, rel=0.02)
     assert found.hypotheses[0].cause == "gear-ratio" and found.hypotheses[0].explained > 0.5
     assert found.refit.causes == ("gear-ratio",)
 
@@ -193,7 +193,7 @@ def test_gravity_sideways_is_no_wrong_sign():
     put = faults.mounted(made, mirrored=False)
     case = verdicts.judged(made.model.robot, put, verdicts.NAMED)
     assert inverted_joints(case.problem.regression)
-    said = {one.code for one in case.verdict.of_kind("suspicious")}
+    said = {one.code for one in case.verdict.of_kind("problem")}
     assert "gravity-direction" in said and "torque-sign" not in said
 
 
@@ -261,7 +261,7 @@ def test_a_load_stands_out_against_the_errors_of_the_file(simulate, others, is_s
 def test_payload_on_the_log(simulate):
     found = judged(simulate("kuka-lwr4", changes={"M7": 3.0, "MZ7": 0.45, "XX7": 0.09, "YY7": 0.09}))
     assert causes(found) == [("payload",)]
-    evidence = found.of_kind("suspicious")[0].evidence
+    evidence = found.of_kind("problem")[0].evidence
     assert evidence["explained"] > 0.9 and evidence["share"] > 0.3
 
 

@@ -60,14 +60,14 @@ def test_noise_of_the_positions_colours_a_residual_and_is_no_missing_term(seed: 
     own = reconstruct(estimate, samples)
     assert any((fit.rms or 0.0) > 0.05 * (fit.torque_rms or 0.0) for fit in own.joints if fit.name in coloured)
     assert [joint.noise for joint in found.tests.joints] == pytest.approx([1.0, 1.0, 1.0], abs=0.35)
-    assert found.of_kind("suspicious") == ()
+    assert found.of_kind("problem") == ()
 
 
 @pytest.mark.parametrize("seed", [1, 4])
 def test_what_is_not_modelled_is_said_beside_noise_of_the_positions(seed: int) -> None:
     log, model, _ = noisy(seed, more=0.3)
     found, _, _ = judged(log, model)
-    assert [one.joints for one in found.of_kind("suspicious") if one.code == "residuals-autocorrelated"] == [
+    assert [one.joints for one in found.of_kind("problem") if one.code == "residuals-autocorrelated"] == [
         tuple(log.joints or model.robot.joint_names)]
 
 

@@ -47,7 +47,7 @@ def test_a_verdict_on_good_data_takes_less_than_a_pass() -> None:
     own = reconstruct(estimate, problem.data, for_tests=True)
     with counted_passes() as passes:
         said = verdict(estimate, problem, reconstruction=own)
-    assert not said.of_kind("suspicious")
+    assert not said.of_kind("problem")
     assert passes.total < ROWS, passes.table(ROWS)
 
 

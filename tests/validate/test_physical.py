@@ -24,8 +24,8 @@ from dynid.robot import Robot
 from dynid.robot import inertia as ten
 from dynid.validate import free_fall, physics, positive_inertia_line, positive_inertia_share, wrench_comparison
 from dynid.validate.physical import FreeFall, random_postures, thickness
-from dynid.validate.suspicions.case import Case
-from dynid.validate.suspicions.parameters import energy_grows
+from dynid.validate.verdict_checks.case import Case
+from dynid.validate.verdict_checks.parameters import energy_grows
 
 MASS, REACH, INERTIA = 2.0, 0.3, 0.05
 
@@ -128,8 +128,8 @@ def test_energy_before_a_row_is_judged_without_what_follows() -> None:
     assert not fall.stable and fall.until(50).stable and not fall.until(70).stable and fall.until(0).stable
 
 
-@pytest.mark.parametrize(("logged", "positive", "kind"), [(2.0, 1.0, "validation"), (20.0, 1.0, "suspicious"),
-                                                          (2.0, 0.9, "suspicious")])
+@pytest.mark.parametrize(("logged", "positive", "kind"), [(2.0, 1.0, "validation"), (20.0, 1.0, "problem"),
+                                                          (2.0, 0.9, "problem")])
 def test_energy_that_grows_above_the_logged_speeds_is_a_remark(logged: float, positive: float, kind: str) -> None:
     """A fall whose speed rises to 10 rad/s and whose energy grows from 5 rad/s on, beside a log of some speed."""
     t = np.arange(100) / 10.0

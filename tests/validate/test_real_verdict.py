@@ -32,7 +32,7 @@ def test_joints_contradict_each_other_with_the_file_of_another_robot(data, folde
     problem = Problem.from_model(model, samples)
     estimate = identify(problem, method="wls")
     found = verdict(estimate, problem, cross=cross_validate(problem, estimate=estimate))
-    warned = [one for one in found.of_kind("suspicious") if one.code == "unexplained-misfit"]
+    warned = [one for one in found.of_kind("problem") if one.code == "unexplained-misfit"]
     assert [one.title for one in warned] == ["joints contradict each other"] * (grade == "usable")
     assert found.summary.grade == grade
 

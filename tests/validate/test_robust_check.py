@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.validate.suspicions.residuals import _at_reversals
+from dynid.validate.verdict_checks.residuals import _at_reversals
 
 
 def test_outliers_at_reversals_are_slow() -> None:

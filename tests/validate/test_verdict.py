@@ -43,9 +43,9 @@ def judged(log, model=None, others=(), blocks=False) -> Verdict:
     return found
 
 
-def suspicions(found: Verdict) -> list[tuple[str, ...]]:
-    """The code of each suspicious finding and what it names: parameters, or joints where it names none."""
-    return [(finding.code, *(finding.parameters or finding.joints)) for finding in found.of_kind("suspicious")]
+def problems(found: Verdict) -> list[tuple[str, ...]]:
+    """The code of each problem and what it names: parameters, or joints where it names none."""
+    return [(finding.code, *(finding.parameters or finding.joints)) for finding in found.of_kind("problem")]
 
 
 def finding(found: Verdict, code: str) -> Finding:
@@ -62,9 +62,9 @@ def scaled(log, joint: int, gain: float):
 
 @pytest.mark.parametrize("robot", ["arm3r", "kuka-lwr4", "emps"])
 @pytest.mark.parametrize("noise", [0.02, 0.0])
-def test_a_healthy_robot_is_above_suspicion(simulate, robot, noise):
+def test_a_healthy_robot_has_no_problem(simulate, robot, noise):
     found = judged(simulate(robot, noise=noise, rows=4000), blocks=True)
-    assert suspicions(found) == [] and found.refit is None
+    assert problems(found) == [] and found.refit is None
     counts = finding(found, "identified").evidence
     assert counts["base_parameters"] == len(found.excitation.parameters) >= counts["identified"] >= counts["sharp"] > 0
 
@@ -74,7 +74,7 @@ def test_a_healthy_robot_is_above_suspicion(simulate, robot, noise):
 def test_wrong_drive_gain_on_joint_2(simulate, robot, seed):
     found = judged(scaled(simulate(robot, seed=seed, rows=4000), 1, 1.25))
     joint = Robot.builtin(robot).joint_names[1]
-    assert suspicions(found) == [("drive-gain", joint)]
+    assert problems(found) == [("drive-gain", joint)]
     evidence = finding(found, "drive-gain").evidence
     assert evidence["gain"] == pytest.approx(1.25, abs=0.05) and 0.0 < evidence["std"] < 0.02
     assert finding(found, "drive-gain").title in found.headline
@@ -112,7 +112,7 @@ def _without_nominal(model: Model) -> Model:
 def test_reversed_torque_of_one_joint(simulate):
     for robot, joint in (("arm3r", 2), ("kuka-lwr4", 1)):
         found = judged(scaled(simulate(robot), joint, -1.0))
-        assert suspicions(found) == [("torque-sign", Robot.builtin(robot).joint_names[joint])]
+        assert problems(found) == [("torque-sign", Robot.builtin(robot).joint_names[joint])]
         assert finding(found, "torque-sign").evidence["gain"] == pytest.approx(-1.0, abs=0.05)
 
 
@@ -128,14 +128,14 @@ def test_missing_coulomb_friction_on_joint_2(simulate):
     robot = Robot.builtin("arm3r")
     lacking = Model(robot, (RigidBodies(), Viscous(), Offset(), Coulomb(joints=(1, 3))))
     found = judged(log, lacking)
-    assert suspicions(found) == [("residual-follows-velocity-sign", robot.joint_names[1])]
+    assert problems(found) == [("residual-follows-velocity-sign", robot.joint_names[1])]
     assert finding(found, "residual-follows-velocity-sign").evidence["coefficient"] == pytest.approx([0.8], rel=0.1)
 
 
 def test_missing_rotor_inertia(simulate):
     log = simulate("arm3r", noise=0.01)
     found = judged(log.with_torque(log.samples.tau + log.samples.ddq * [0.0, 0.0, 0.3]))
-    assert suspicions(found) == [("residual-follows-acceleration", log.model.robot.joint_names[2])]
+    assert problems(found) == [("residual-follows-acceleration", log.model.robot.joint_names[2])]
     assert finding(found, "residual-follows-acceleration").evidence["coefficient"] == pytest.approx([0.3], rel=0.1)
 
 
@@ -144,7 +144,7 @@ def test_missing_rotor_inertia(simulate):
 def test_one_joint_frozen(simulate, robot, joint):
     found = judged(simulate(robot, frozen=(joint,)), blocks=True)
     name = Robot.builtin(robot).joint_names[joint]
-    assert suspicions(found) == [("joint-at-rest", name)]
+    assert problems(found) == [("joint-at-rest", name)]
     assert finding(found, "joint-at-rest").evidence == {"range": 0.0}
     own = {f"Fv{joint + 1}", f"Fc{joint + 1}"}
     [hidden] = [one for one in found.of_kind("not-excited") if own <= {*one.parameters}]
@@ -156,7 +156,7 @@ def test_one_joint_frozen(simulate, robot, joint):
 @pytest.mark.parametrize("robot", ["arm3r", "kuka-lwr4"])
 def test_negative_friction(simulate, robot):
     found = judged(simulate(robot, changes={"Fv2": -0.3}))
-    assert suspicions(found) == [("negative-friction", "Fv2")]
+    assert problems(found) == [("negative-friction", "Fv2")]
     said = finding(found, "negative-friction")
     assert said.joints == (Robot.builtin(robot).joint_names[1],)
     assert said.evidence["value"] == pytest.approx([-0.3], abs=4 * said.evidence["std"][0])
@@ -164,7 +164,7 @@ def test_negative_friction(simulate, robot):
 
 def test_unphysical_inertia_of_the_last_link(simulate):
     found = judged(simulate("kuka-lwr4", changes={"ZZ7": -0.02}))
-    assert suspicions(found) == [("unphysical-inertia", "ZZ7")]
+    assert problems(found) == [("unphysical-inertia", "ZZ7")]
 
 
 def test_a_small_inertia_below_zero_does_not_matter(simulate):
@@ -173,7 +173,7 @@ def test_a_small_inertia_below_zero_does_not_matter(simulate):
     _, estimate = log.fitted()
     place = estimate.names.index("ZZ7")
     assert estimate.values[place] < -2.0 * estimate.std[place]
-    assert suspicions(judged(log)) == []
+    assert problems(judged(log)) == []
 
 
 @pytest.mark.parametrize(("joint", "times", "named"), [(None, 0.0, True), (1, 0.0, False), (1, 2.0, False)])
@@ -198,7 +198,7 @@ def test_parameters_that_move_with_the_cutoff_beside_another_cause(simulate, joi
 def test_inertia_matrix_that_cannot_be(simulate):
     # Two products of inertia with no diagonal to carry them: every base parameter alone looks harmless.
     found = judged(simulate("arm3r", noise=0.001, changes={"XY3": 0.5, "XX3": -0.1}))
-    assert suspicions(found) == [("indefinite-inertia",)]
+    assert problems(found) == [("indefinite-inertia",)]
     evidence = finding(found, "indefinite-inertia").evidence
     assert 0.0 < evidence["share"] <= 1.0 and evidence["eigenvalue"] < -2.0 * evidence["std"]
 
@@ -207,7 +207,7 @@ def test_large_offset(simulate):
     log = simulate("arm3r")
     tau = log.samples.tau + np.array([0.0, 0.0, 5.0])
     found = judged(log.with_torque(tau))
-    assert suspicions(found) == [("large-offset", "Fo3")]
+    assert problems(found) == [("large-offset", "Fo3")]
     rms = np.sqrt(np.mean(tau[:, 2] ** 2))
     offset = log.theta[log.model.parameters.index("Fo3")] + 5.0
     assert finding(found, "large-offset").evidence["share"] == pytest.approx([offset / rms], rel=0.02)
@@ -218,7 +218,7 @@ def test_outliers_ask_for_a_robust_method(simulate):
     tau = log.samples.tau.copy()
     tau[::97, 2] += 0.8
     found = judged(log.with_torque(tau))
-    assert suspicions(found) == [("residual-outliers", log.model.robot.joint_names[2])]
+    assert problems(found) == [("residual-outliers", log.model.robot.joint_names[2])]
     assert finding(found, "residual-outliers").evidence["beyond"] == pytest.approx([1 / 97], rel=0.1)
 
 
@@ -226,7 +226,7 @@ def test_degrees_taken_for_radians_silence_everything_else(simulate):
     log = simulate("arm3r")
     turned = {name: np.rad2deg(getattr(log.samples, name)) for name in ("q", "dq", "ddq")}
     found = judged(replace(log, samples=replace(log.samples, **turned)))
-    assert suspicions(found) == [("degrees-for-radians", *log.model.robot.joint_names)]
+    assert problems(found) == [("degrees-for-radians", *log.model.robot.joint_names)]
     said = finding(found, "degrees-for-radians")
     assert said.severity == "fatal" and said.evidence["reach"] == pytest.approx(np.abs(turned["q"]).max(axis=0))
 
@@ -238,7 +238,7 @@ def test_beyond_a_limit(simulate):
     joints[1] = replace(joints[1], lower=-0.2, upper=0.5)
     tight = Model(replace(robot, joints=tuple(joints)), log.model.terms)
     found = judged(log, tight)
-    assert suspicions(found) == [("position-beyond-limits", joints[1].name)]
+    assert problems(found) == [("position-beyond-limits", joints[1].name)]
     q = log.samples.q[:, 1]
     assert finding(found, "position-beyond-limits").evidence == pytest.approx({"low": q.min(), "high": q.max()})
 
@@ -248,7 +248,7 @@ def test_faster_than_a_limit(simulate):
     joints = list(log.model.robot.joints)
     joints[2] = replace(joints[2], velocity=0.1)
     found = judged(log, Model(replace(log.model.robot, joints=tuple(joints)), log.model.terms))
-    assert suspicions(found) == [("velocity-beyond-limits", joints[2].name)]
+    assert problems(found) == [("velocity-beyond-limits", joints[2].name)]
     speed = np.percentile(np.abs(log.samples.dq[:, 2]), 99.5)
     assert finding(found, "velocity-beyond-limits").evidence == pytest.approx({"speed": speed, "limit": 0.1})
 
@@ -272,7 +272,7 @@ def test_coloured_noise_of_unknown_origin(simulate):
     smooth = sosfiltfilt(butter(4, 5.0, fs=log.samples.rate, output="sos"), noise, axis=0)
     tau, joints = log.samples.tau + smooth, log.model.robot.joint_names
     found = judged(log.with_torque(tau))
-    assert suspicions(found) == [("residuals-autocorrelated", *joints), ("low-r2", joints[2])]
+    assert problems(found) == [("residuals-autocorrelated", *joints), ("low-r2", joints[2])]
     explained = 1.0 - np.var(smooth[:, 2] + _white(log)[:, 2]) / np.var(tau[:, 2])
     assert finding(found, "low-r2").evidence["r2"] == pytest.approx([explained], abs=0.05)
     # The smooth part of the residual is what its past can predict.
@@ -289,10 +289,10 @@ def _white(log) -> np.ndarray:
 def test_silent_and_constant_torque(simulate):
     log = simulate("arm3r")
     name = log.model.robot.joint_names[1]
-    assert suspicions(judged(scaled(log, 1, 0.0))) == [("torque-zero", name)]
+    assert problems(judged(scaled(log, 1, 0.0))) == [("torque-zero", name)]
     constant = np.where([False, True, False], 3.0, log.samples.tau)
     found = judged(log.with_torque(constant))
-    assert suspicions(found) == [("torque-constant", name)]
+    assert problems(found) == [("torque-constant", name)]
     said = finding(found, "torque-constant")
     assert said.severity == "fatal" and said.evidence == {"torque": 3.0}
 
@@ -302,7 +302,7 @@ def test_a_gripper_that_rests_with_a_constant_torque_is_left_out_with_an_option(
     log = simulate("arm3r", frozen=(2,))
     name = log.model.robot.joint_names[2]
     found = judged(log.with_torque(np.where([False, False, True], 0.1, log.samples.tau)))
-    assert "torque-constant" not in {code for code, *_ in suspicions(found)}
+    assert "torque-constant" not in {code for code, *_ in problems(found)}
     said = finding(found, "joint-at-rest")
     assert said.joints == (name,) and f"--lock {name}={log.samples.q[0, 2]:.6g}" in said.text
     assert "--lock" not in finding(judged(log), "joint-at-rest").text
@@ -313,15 +313,15 @@ def test_joints_with_one_problem_share_one_finding(simulate):
     log = simulate("arm3r")
     first, second, third = log.model.robot.joint_names
     found = judged(log.with_torque(np.where([True, True, False], [3.0, 4.0, 0.0], log.samples.tau)))
-    assert suspicions(found)[0] == ("torque-constant", first, second)
+    assert problems(found)[0] == ("torque-constant", first, second)
     assert finding(found, "torque-constant").evidence["torque"] == (3.0, 4.0)
-    assert suspicions(judged(log.with_torque(log.samples.tau * [0.0, 0.0, 1.0])))[0] == ("torque-zero", first, second)
+    assert problems(judged(log.with_torque(log.samples.tau * [0.0, 0.0, 1.0])))[0] == ("torque-zero", first, second)
     resting = judged(simulate("arm3r", frozen=(0, 2)))
-    assert ("joint-at-rest", first, third) in suspicions(resting)
+    assert ("joint-at-rest", first, third) in problems(resting)
     assert finding(resting, "joint-at-rest").evidence["range"] == (0.0, 0.0)
     joints = tuple(replace(joint, lower=-0.4, upper=0.4) for joint in log.model.robot.joints)
     narrow = replace(log, model=replace(log.model, robot=replace(log.model.robot, joints=joints)))
-    assert ("position-beyond-limits", first, second, third) in suspicions(judged(narrow))
+    assert ("position-beyond-limits", first, second, third) in problems(judged(narrow))
 
 
 @pytest.mark.parametrize("columns", ["q=dq", "exchanged", "right"])
@@ -331,7 +331,7 @@ def test_velocities_in_the_position_columns(simulate, columns):
     q, dq = {"q=dq": (s.dq, s.dq), "exchanged": (s.dq, s.q), "right": (s.q, s.dq)}[columns]
     recording = Recording(t=s.t, q=q, tau=s.tau, dq=dq, joints=log.model.robot.joint_names, source="log.csv")
     problem = Problem.from_model(log.model, prepare(recording), recordings=recording)
-    found = {one.code for one in verdict(identify(problem, method="wls"), problem).of_kind("suspicious")}
+    found = {one.code for one in verdict(identify(problem, method="wls"), problem).of_kind("problem")}
     assert ("velocities-for-positions" in found) == (columns != "right")
 
 
@@ -339,14 +339,14 @@ def test_all_torques_reversed_with_a_joint_whose_friction_is_too_small_to_decide
     """Its own friction does not show the sign; the others show theirs, and reversing only these contradicts it."""
     log = simulate("kuka-lwr4", changes={name: 0.0 for name in ("Fv1", "Fc1", "Fo1")})
     found = judged(log.with_torque(-log.samples.tau))
-    assert suspicions(found)[0] == ("torque-sign", *log.model.robot.joint_names)
+    assert problems(found)[0] == ("torque-sign", *log.model.robot.joint_names)
     assert inverted_joints(log.problem().regression) == ()
     assert 0 not in inverted_joints(log.with_torque(-log.samples.tau).problem().regression)
 
 
 def test_too_few_samples(simulate):
     found = judged(simulate("arm3r", rows=30))
-    assert suspicions(found) == [("too-few-samples",)]
+    assert problems(found) == [("too-few-samples",)]
     said = finding(found, "too-few-samples")
     assert said.severity == "fatal"
     assert (said.evidence["equations"], said.evidence["base_parameters"]) == (90, 24)
@@ -355,17 +355,17 @@ def test_too_few_samples(simulate):
 def test_other_logs(simulate):
     log, good = simulate("arm3r"), simulate("arm3r", seed=5, source="good.csv")
     found = judged(log, others=[good.samples])
-    assert suspicions(found) == []
+    assert problems(found) == []
     said = finding(found, "validation-error")
     assert said.logs == ("good.csv",) and said.evidence["relative_error"] == pytest.approx(2.0, abs=0.1)
     joints = log.model.robot.joint_names
     gain = scaled(simulate("arm3r", seed=5, source="gain.csv"), 2, 1.3)
     found = judged(log, others=[gain.samples])
-    assert suspicions(found) == [("gain-or-load-changed", joints[2])]
+    assert problems(found) == [("gain-or-load-changed", joints[2])]
     said = finding(found, "gain-or-load-changed")
     assert said.logs == ("gain.csv",) and said.evidence["slope"] == pytest.approx([1.3], abs=0.01)
     load = simulate("arm3r", seed=5, source="load.csv", changes={"M3": 3.0, "MX3": -0.3})
-    assert suspicions(judged(log, others=[load.samples]))[0] == ("load-changed", *joints[1:])
+    assert problems(judged(log, others=[load.samples]))[0] == ("load-changed", *joints[1:])
 
 
 def test_numbers_of_a_second_fit_are_said_to_be_so(simulate):
@@ -375,7 +375,7 @@ def test_numbers_of_a_second_fit_are_said_to_be_so(simulate):
     problem, estimate = log.fitted()
     found = verdict(estimate, problem, reconstruction=reconstruct(estimate, log.samples))
     assert found.refit is not None
-    quoting = [one for one in found.of_kind("suspicious") if "value" in one.evidence]
+    quoting = [one for one in found.of_kind("problem") if "value" in one.evidence]
     assert quoting
     for one in quoting:
         values = [float(estimate.values[estimate.names.index(name)]) for name in one.parameters]
@@ -392,7 +392,7 @@ def test_another_log_with_noise_does_not_carry_over(simulate):
     noise = 3.0 * np.random.default_rng(0).normal(size=other.samples.tau.shape)
     noisy = other.with_torque(other.samples.tau + noise).samples
     found = judged(log, others=[noisy])
-    assert suspicions(found) == [("does-not-carry-over",)]
+    assert problems(found) == [("does-not-carry-over",)]
     said = finding(found, "does-not-carry-over")
     expected = 100.0 * np.linalg.norm(noise + _white(other)) / np.linalg.norm(noisy.tau)
     assert said.logs == ("noisy.csv",) and said.evidence["relative_error"] == pytest.approx(expected, rel=0.02)
@@ -421,14 +421,14 @@ def test_how_much_too_small_naive_deviations_are(simulate):
 
 def test_models_of_ones_own(simulate):
     found = judged(simulate(Scara(), theta=[3.5, 0.1, 0.8, 0.06, 0.12, 0.01, 0.02, 0.13]), blocks=True)
-    assert suspicions(found) == [] and found.good
+    assert problems(found) == [] and found.good
     negative = judged(simulate(Scara(), theta=[3.5, 0.1, 0.8, 0.06, 0.12, 0.01, 0.02, -0.13]))
-    assert suspicions(negative) == [("negative-friction", "Fc2")]
+    assert problems(negative) == [("negative-friction", "Fc2")]
     drive = DifferentialDrive()
     theta = drive.from_physical(20, 1.0, 0.01, 0.5, 0.1, 0.4, 0.05, 0.02)
     assert judged(simulate(drive, theta=theta), blocks=True).good
     still = judged(simulate(drive, theta=theta, frozen=(1,)))
-    assert suspicions(still)[0] == ("joint-at-rest", "joint2")
+    assert problems(still)[0] == ("joint-at-rest", "joint2")
 
 
 def test_from_a_saved_fold(simulate, tmp_path):

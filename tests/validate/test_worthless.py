@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.validate import cross_validate, reconstruct, verdict
-from dynid.validate.suspicions.transfer import blocks_worse_than_nothing, negative_r2
+from dynid.validate.verdict_checks.transfer import blocks_worse_than_nothing, negative_r2
 
 
 @pytest.fixture(scope="module")

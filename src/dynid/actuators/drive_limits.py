@@ -56,7 +56,7 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
             text = (f"{joint} is explained {100 * decrease:.0f} % better if its drive saturates at {limit:.4g} +- "
                     f"{std:.2g} {item.unit}".rstrip() + f"{as_torque}, below the largest demand of {largest:.3g}. "
                     f"{advice}")
-            found.append(Finding("saturation", "suspicious", "warning", text, "saturation", (joint,), (name,),
+            found.append(Finding("saturation", "problem", "warning", text, "saturation", (joint,), (name,),
                                  evidence={"limit": limit, "std": std, "demanded": largest, "decrease": decrease,
                                            "windup": float(grows), "torque": torque},
                                  second_fit=True))
@@ -142,7 +142,7 @@ def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
             f"commands at a limited speed: {listed} rad/s, below the {commanded:.3g} rad/s of the commands. Add "
             "--also speed_limit to estimate the limit, or --gain speed_limit=... with the value of the drive's "
             "register.")
-    return [Finding("speed-limited", "suspicious", "warning", text, "speed limit", tuple(problem.names), (item.name,),
+    return [Finding("speed-limited", "problem", "warning", text, "speed limit", tuple(problem.names), (item.name,),
                     evidence={"limits": tuple(limits.tolist()), "std": tuple(stds.tolist()), "decrease": decrease},
                     second_fit=True)]
 

@@ -20,7 +20,7 @@ from dynid.actuators.parameters import FRICTION_MODELS, OPTIONAL_PARAMETERS
 from dynid.actuators.posterior import actuator_posterior
 from dynid.actuators.problem import ActuatorLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
-from dynid.actuators.suspicions import causes, unequal_joints
+from dynid.actuators.result_checks import causes, unequal_joints
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.findings import Finding, Note

@@ -38,7 +38,7 @@ def command(
     fixed_base: options.FixedBase = None,
     assignments: options.Assignments = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,
-                                                help="Write the comparison as one HTML report here.")] = None,
+                                                help="HTML file for a report on the comparison.")] = None,
     monte_carlo: Annotated[bool, typer.Option("--monte-carlo", help="Monte Carlo study on simulated logs "
                                                                     "with known parameters: bias, standard "
                                                                     "deviation, coverage, time, convergence.")] = False,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,39 +12,31 @@ PATIENCE = 2.0  # s of compilation after which the message is printed
 SENTENCE = "Compiling for this machine (only at the first use after installation): about half a minute."
 
 
-@contextmanager
-def said_when_compiling(say: Callable[[str], None], patience: float = PATIENCE) -> Iterator[None]:
-    """Context manager that calls `say` once with a sentence if compilation takes longer than `patience` seconds."""
-    from dynid.kernel_store import when_numba_is_loaded
-
-    watch = CompilationWatch(say, patience)
-    when_numba_is_loaded(watch.begin)
-    try:
-        yield
-    finally:
-        watch.end()
-
-
 @dataclass
 class CompilationWatch:
-    """Listener to numba's events that adds up the time of compilation and reports once when it is long enough.
+    """Context manager that calls `say` once with a sentence if compilation takes longer than `patience` seconds in all.
 
-    Only one thread compiles at a time. Compilations are nested, and `depth` counts the levels.
+    It listens to numba's events. Only one thread compiles at a time. Compilations are nested, and `depth` counts the
+    levels.
     """
 
     say: Callable[[str], None]
-    patience: float
+    patience: float = PATIENCE
     spent: float = 0.0
     depth: int = 0
     begun: float = 0.0
     spoken: threading.Event = field(default_factory=threading.Event)
     timer: threading.Timer | None = None
-
     is_listening: bool = False
     is_over: bool = False
 
-    def begin(self) -> None:
-        """Start to listen to compilation events of numba, unless `end` was called before numba was loaded."""
+    def __enter__(self) -> None:
+        from dynid.kernel_store import when_numba_is_loaded
+
+        when_numba_is_loaded(self._listen)
+
+    def _listen(self) -> None:
+        """Start to listen to compilation events of numba, unless the context has ended before numba was loaded."""
         from numba.core import event
 
         if not self.is_over:
@@ -53,8 +44,7 @@ class CompilationWatch:
             event.register("numba:compile", self)
             self.is_listening = True
 
-    def end(self) -> None:
-        """Stop listening to compilation events of numba."""
+    def __exit__(self, *error: object) -> None:
         self.is_over = True
         if self.is_listening:
             from numba.core import event

@@ -30,9 +30,8 @@ def command(
                                                    help="A log without contact; may be repeated.")] = None,
     method: Annotated[str, typer.Option(metavar="METHOD", show_default="momentum",
                                      help="momentum: momentum observer; inverse: filtered inverse dynamics.")] = "",
-    window: Annotated[float, typer.Option(metavar="SECONDS",
-                                          help="Length of the filter, s: a longer filter has less noise and more "
-                                               "delay.")] = 0.03,
+    window: Annotated[float, typer.Option(
+        metavar="SECONDS", help="Length of the filter, s: a longer filter has less noise and more delay.")] = 0.03,
     prior: Annotated[str, typer.Option(metavar="N,N m", help="Prior standard deviations of forces (N) "
                                                              "and moments (N m).")] = "100,20",
     alarms: Annotated[float, typer.Option(metavar="RATE", help="Accepted number of false alarms per hour.")] = 1.0,
@@ -85,7 +84,7 @@ def _print(found: FoundContacts, written: dict[str, str]) -> None:
 
 
 def _table(log: ContactLog) -> Any:
-    head = ["from, s", "to, s", "link", "force x, N", "force y, N", "force z, N", "is"]
+    head = ["from, s", "to, s", "link", "force x, N", "force y, N", "force z, N", "kind"]
     rows = [(f"{one.start:.3f}", f"{one.stop:.3f}", one.link,
              *(f"{value:.1f} +- {std:.1f}" for value, std in zip(one.link_wrench[:3], one.link_std[:3], strict=True)),
              one.finding.title) for one in log.contacts[:MAX_CONTACTS_PRINTED]]

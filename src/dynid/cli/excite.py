@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dynid.runs.actuator_experiment import ExperimentRequest
     from dynid.runs.motion_design import MotionRequest
 
-BUDGET = 30.0
+BUDGET = 30.0  # s: default time limit of the search
 MAX_SHOWN_NAMES = 8  # names per sentence
 MAX_SHOWN_NOTES = 4  # the written plan has all notes
 MAX_SHOWN_PARAMETERS = 16  # lines of the table; the written plan has all parameters
@@ -73,9 +73,8 @@ def command(
     sole: Annotated[str, typer.Option(metavar="LENGTH,WIDTH", show_default=False,
                                       help="With --standing: size of the soles, m, centred at their frames. Default: "
                                            "feet are points.")] = "",
-    friction_cone: Annotated[float | None, typer.Option(metavar="MU", show_default="0.6",
-                                                        help="With --standing: friction coefficient of the ground.")
-                             ] = None,
+    friction_cone: Annotated[float | None, typer.Option(
+        metavar="MU", show_default="0.6", help="With --standing: friction coefficient of the ground.")] = None,
     support_margin: Annotated[float | None, typer.Option(
         metavar="M", show_default="0.02", help="With --standing: smallest distance of the centre of pressure from the "
                                                "edge of the support polygon, m.")] = None,
@@ -103,7 +102,8 @@ def command(
                                                "the output is a folder.")] = "",
     gain: Annotated[list[str] | None, typer.Option(metavar="NAME=X[,X...]", show_default=False,
                                                    help="With --actuator: known parameter of the drive law, or "
-                                                        "several values that can be set, such as kp=8,16,32.")] = None,
+                                                        "values to which the drive can be set, such as "
+                                                        "kp=8,16,32.")] = None,
     value: Annotated[list[str] | None, typer.Option(metavar="NAME=X", show_default=False,
                                                     help="With --actuator: assumed value of an unknown parameter, such "
                                                          "as armature=0.01.")] = None,

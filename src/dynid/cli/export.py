@@ -46,8 +46,7 @@ def command(
     with_payload: Annotated[bool, typer.Option("--with-payload",
                                                help="Add the payload to the link that carries it.")] = False,
     isaaclab_friction: Annotated[IsaacFrictionKind, typer.Option(
-        help="Meaning of joint friction in Isaac Sim: torque (5.0 and later) or coefficient (before)."
-        )] = "torque",
+        help="Meaning of joint friction in Isaac Sim: torque (5.0 and later) or coefficient (before).")] = "torque",
     force: ForceFiles = False,
     trust: Trust = False,
     json: Json = False,

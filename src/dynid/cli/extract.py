@@ -9,12 +9,13 @@ import typer
 
 from dynid.cli.options import Trust
 from dynid.cli.output import Json, console, print_json, print_outputs, saved, show_progress, table
-from dynid.errors import DynidError
 
 if TYPE_CHECKING:
     from dynid.runs.extracted_sets import ExtractedSets
 
 MAX_REASONS_PRINTED = 4  # reasons printed per set
+
+FormName = Literal["exact", "penalty"]
 
 
 def command(
@@ -22,15 +23,14 @@ def command(
                                           help="Result folder of `dynid identify -o`; or a robot, with --base.")],
     bounds: Annotated[list[str] | None, typer.Option(metavar="loose|normal|tight|FILE", show_default="normal",
                                                      help="Bounds of the search; may be repeated.")] = None,
-    loss: Annotated[list[str] | None, typer.Option(metavar="full|partial|inertia", show_default="full",
-                                                   help="Conditions beside the bounds: full (consistent inertias, "
-                                                        "centres of mass inside links, total mass), inertia "
-                                                        "(consistent inertias) or partial (none); may be "
-                                                        "repeated.")] = None,
-    search: Annotated[str, typer.Option(metavar="NAME", help="Search: annealing, dual-annealing, "
+    loss: Annotated[list[str] | None, typer.Option(
+        metavar="full|partial|inertia", show_default="full",
+        help="Conditions beside the bounds: full (consistent inertias, centres of mass inside links, total mass), "
+             "inertia (consistent inertias) or partial (none); may be repeated.")] = None,
+    search: Annotated[str, typer.Option(metavar="NAME", help="Search algorithm: annealing, dual-annealing, "
                                                              "differential-evolution or gradient.")] = "annealing",
-    form: Annotated[str, typer.Option(metavar="exact|penalty", help="exact: base values are constraints; penalty: "
-                                                                    "differences from them are penalised.")] = "exact",
+    form: Annotated[FormName, typer.Option(help="exact: base values are constraints; penalty: differences from them "
+                                                "are penalised.")] = "exact",
     one_step: Annotated[bool, typer.Option("--one-step", help="Measure the error of the base values by "
                                                               "the torques of the result's logs.")] = False,
     nearest: Annotated[bool, typer.Option("--nearest", help="If no physically consistent robot has the base values, "
@@ -56,7 +56,7 @@ def command(
     from dynid.runs.extracted_sets import FILES, checked_losses, extract_sets, read_base_values, save_sets
 
     step: Literal["one", "two"] = "one" if one_step else "two"
-    options = ExtractionOptions(form=_form(form), step=step, search=find_search(search), runs=runs,
+    options = ExtractionOptions(form=form, step=step, search=find_search(search), runs=runs,
                                 evaluations=evaluations, seed=seed, nearest=nearest)
     losses = checked_losses(loss or ["full"])
     if output is not None:
@@ -69,14 +69,6 @@ def command(
         print_json({**found.to_dict(), "outputs": written})
     else:
         _print(found, written)
-
-
-def _form(name: str) -> Literal["exact", "penalty"]:
-    known: tuple[Literal["exact", "penalty"], ...] = ("exact", "penalty")
-    found = next((one for one in known if one == name), None)
-    if found is None:
-        raise DynidError(f"--form is exact or penalty, not '{name}'", code="unknown-name")
-    return found
 
 
 def _print(found: ExtractedSets, written: dict[str, str]) -> None:

@@ -25,9 +25,9 @@ def command(
     mass: Annotated[str, typer.Option(metavar="KG[+-STD]", show_default=False,
                                       help="Mass of the known load, kg.")] = "",
     centre: Annotated[str, typer.Option(metavar="X,Y,Z", show_default=False,
-                                        help="Centre of mass in the frame, m.")] = "",
+                                        help="Centre of mass of the load in the frame of --frame, m.")] = "",
     inertia: Annotated[str, typer.Option(metavar="XX,XY,XZ,YY,YZ,ZZ", show_default="none (point mass)",
-                                         help="Inertia about the centre of mass, kg m^2.")] = "",
+                                         help="Inertia of the load about its centre of mass, kg m^2.")] = "",
     frame: Annotated[str, typer.Option(metavar="FRAME", show_default="the flange, or the last link",
                                        help="Frame to which the load is attached.")] = "",
     friction: Annotated[str, typer.Option(metavar="KIND,...", help="Friction terms of every joint, comma-separated.")]
@@ -36,7 +36,6 @@ def command(
     json: Json = False,
 ) -> None:
     """Estimate drive gains with standard errors, from the controller's targets in a log or with a known load."""
-    from dynid.errors import DynidError
     from dynid.runs.arguments import log_changes, log_table
     from dynid.runs.drive_gains import find_gains
     from dynid.runs.models import make_robot
@@ -46,12 +45,9 @@ def command(
     settings = RunSettings.from_values({"robot": robot, "logs": logs, "log": log,
                                         "model": {"friction": words(friction)},
                                         "prepare": {} if cutoff is None else {"cutoff": cutoff}}, "gains")
-    where, about = numbers(centre, "--centre"), numbers(inertia, "--inertia")
-    for given, count, option in ((where, 3, "--centre"), (about, 6, "--inertia")):
-        if given is not None and len(given) != count:
-            raise DynidError(f"{option} takes {count} comma-separated numbers, got {len(given)}")
-    load = PayloadSettings.model_validate({"frame": frame or None, "mass": deviating(mass, "--mass"), "centre": where,
-                                           "inertia": about})
+    load = PayloadSettings.model_validate({
+        "frame": frame or None, "mass": deviating(mass, "--mass"), "centre": numbers(centre, "--centre", "X,Y,Z"),
+        "inertia": numbers(inertia, "--inertia", "XX,XY,XZ,YY,YZ,ZZ")})
     with show_progress("gains") as progress:
         found = find_gains(settings, make_robot(settings), load, loaded or [], progress)
     if json:

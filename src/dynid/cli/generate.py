@@ -22,27 +22,23 @@ def command(
     language: Annotated[str, typer.Option(metavar="LANGUAGE,...",
                                           help="Languages: c, python, python-plain, julia, latex, cuda, jax, torch, "
                                                "rust.")] = "c",
-    what: Annotated[str, typer.Option(metavar="FUNCTION,...",
-                                      show_default="inverse_dynamics,inertia,coriolis,gravity,friction,"
-                                                   "forward_dynamics",
-                                      help="Functions: inverse_dynamics, regressor, inertia, coriolis, "
-                                           "coriolis_matrix, gravity, friction, forward_dynamics, momentum, energy, "
-                                           "wrenches, step, following, kinematics, jacobian, online, observer."
-                                      )] = "",
-    parameters: Annotated[ParameterForm, typer.Option(help="fixed: values are constants; base: base parameters are an "
-                                                        "input p; full: also a function that computes p from all "
-                                                        "parameters."
-                                                   )] = "fixed",
+    what: Annotated[str, typer.Option(
+        metavar="FUNCTION,...", show_default="inverse_dynamics,inertia,coriolis,gravity,friction,forward_dynamics",
+        help="Functions: inverse_dynamics, regressor, inertia, coriolis, coriolis_matrix, gravity, friction, "
+             "forward_dynamics, momentum, energy, wrenches, step, following, kinematics, jacobian, online, "
+             "observer.")] = "",
+    parameters: Annotated[ParameterForm, typer.Option(
+        help="fixed: values are constants; base: base parameters are an input p; full: also a function that computes p "
+             "from all parameters.")] = "fixed",
     result: Annotated[Path | None, typer.Option("--from", metavar="RESULT", show_default=False,
                                                 help="Result folder of `dynid identify -o`: use its terms "
                                                      "and values instead of those of the robot file.")] = None,
     friction: options.NominalFriction = "",
     rotor: options.Rotor = False,
     frame: Annotated[str, typer.Option(metavar="LINK", show_default=False,
-                                       help="Frame for kinematics and Jacobian.")] = "",
-    following: Annotated[Followed, typer.Option(help="Dependent joints: given (an input), solved "
-                                                     "(in closed form), or auto (solved where a "
-                                                     "closed form exists).")] = "auto",
+                                       help="Frame whose pose and Jacobian are computed.")] = "",
+    following: Annotated[Followed, typer.Option(help="Dependent joints: given (an input), solved (in closed form), or "
+                                                     "auto (solved where a closed form exists).")] = "auto",
     real: Annotated[Real, typer.Option(help="Number type in C, CUDA and Rust. JAX and PyTorch functions have the "
                                             "number type of their inputs.")] = "double",
     batch: Annotated[int, typer.Option(metavar="1|4|8", help="Samples per call in C.")] = 1,

@@ -17,15 +17,13 @@ def command(
     source: Annotated[str, typer.Argument(metavar="RUN.toml|ROBOT", show_default=False,
                                           help="A run file; or a URDF, an MJCF, a robot TOML file or the name of a "
                                                "built-in robot, followed by logs.")],
-    logs: Annotated[list[str] | None, typer.Argument(metavar="LOG...", show_default=False,
-                                                     help="Logs, folders or patterns, if no run file is "
-                                                          "given.")] = None,
+    logs: Annotated[list[str] | None, typer.Argument(
+        metavar="LOG...", show_default=False, help="Logs, folders or patterns, if no run file is given.")] = None,
     method: Annotated[str, typer.Option(help="Estimation method. Default: auto. See `dynid methods`.",
                                          show_default="auto")] = "",
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
-                                          help="Friction terms of every joint, comma-separated (viscous, "
-                                               "coulomb, offset, ...), or none. Default: auto (chosen per "
-                                               "joint).")] = "",
+                                          help="Friction terms of every joint, comma-separated (viscous, coulomb, "
+                                               "offset, ...), or none. Default: auto (chosen per joint).")] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias as well.")] = False,
     essential: Annotated[str, typer.Option(metavar="RULE", show_default=False,
                                            help="Remove insignificant parameters by a rule: standard-error, ratio, "
@@ -85,7 +83,7 @@ def command(
         "model": {"friction": options.words(friction) or None, "rotor": rotor or None},
         "log": log_table(mapping, start, stop), "prepare": {"cutoff": cutoff, "equations": equations or None},
         "known": known_table(known or []), "prior": prior,
-        "gravity": gravity if gravity == "estimate" else options.three_numbers(gravity, "--gravity"),
+        "gravity": gravity if gravity == "estimate" else options.numbers(gravity, "--gravity", "X,Y,Z"),
         "only": options.words(only) or None, "lock": lock_table(lock or []), "fixed_base": fixed_base,
         "simulation": options.simulation_table(no_simulation, horizon), "output": {"code": options.words(code) or None},
         "essential": {"rule": essential or None}},

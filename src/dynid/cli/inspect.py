@@ -17,7 +17,7 @@ from dynid.cli.options import (
     RobotName,
     Rotor,
     load_robot,
-    three_numbers,
+    numbers,
     words,
 )
 from dynid.cli.output import Json, console, print_json, show_progress
@@ -56,7 +56,7 @@ def command(
     from dynid.runs.consistency_check import inspect_logs, inspect_robot
 
     machine = load_robot(robot, only, lock, fixed_base)
-    down = three_numbers(gravity, "--gravity")
+    down = numbers(gravity, "--gravity", "X,Y,Z")
     if down is not None:
         machine = machine.with_gravity(down)
     with show_progress("inspect"):

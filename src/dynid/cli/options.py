@@ -24,9 +24,8 @@ NoSimulation = Annotated[bool, typer.Option("--no-simulation", help="Skip valida
 Horizon = Annotated[float | None, typer.Option(metavar="SECONDS", show_default="of the run, or 0.5",
                                                help="Length of the simulated windows, s; each starts from the "
                                                     "measured motion.")]
-LogMapping = Annotated[Path | None, typer.Option("--mapping", show_default=False,
-                                                 help="TOML file with a \\[log] table that specifies how to read the "
-                                                      "logs.")]
+LogMapping = Annotated[Path | None, typer.Option(
+    "--mapping", show_default=False, help="TOML file with a \\[log] table that specifies how to read the logs.")]
 OtherMapping = Annotated[Path | None, typer.Option("--mapping", show_default=False,
                                                    help="TOML file with a \\[log] table, if these logs have another "
                                                         "format than those of the identification.")]
@@ -97,23 +96,22 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def three_numbers(text: str, option: str) -> list[float] | None:
-    """Return the numbers of a vector 'X,Y,Z', or None for no text."""
-    found = numbers(text, option)
-    if found is not None and len(found) != 3:
-        raise DynidError(f"{option} takes three numbers X,Y,Z, such as 0,0,-9.81, got '{text}'", code="not-a-number")
-    return found
+def numbers(text: str, option: str, form: str = "") -> list[float] | None:
+    """Return the numbers of a comma-separated text such as '0.1,0.2', or None for no text.
 
-
-def numbers(text: str, option: str) -> list[float] | None:
-    """Return the numbers of a comma-separated text such as '0.1,0.2', or None for no text."""
+    form: names of the numbers if their count is fixed, such as X,Y,Z.
+    """
     if not text.strip():
         return None
     try:
-        return [finite_number(part) for part in text.split(",")]
+        found = [finite_number(part) for part in text.split(",")]
     except ValueError:
         raise DynidError(f"{option} takes comma-separated numbers, such as 0.1,0.2, got '{text}'",
                          code="not-a-number") from None
+    count = len(form.split(","))
+    if form and len(found) != count:
+        raise DynidError(f"{option} takes {count} numbers, {form}, got '{text}'", code="not-a-number")
+    return found
 
 
 def named_numbers(entries: Sequence[str], option: str) -> dict[str, list[float]]:

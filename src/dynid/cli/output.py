@@ -61,7 +61,7 @@ def console() -> Console:
 def show_progress(task: str) -> Iterator[Progress]:
     """Yield a progress callback that shows the present step and the completed share on stderr. If stderr is not a
     terminal, the callback only reports compilation."""
-    from dynid.cli.compilation import said_when_compiling
+    from dynid.cli.compilation import CompilationWatch
     from dynid.kernel_cache import take_note
 
     def say_note() -> None:
@@ -71,13 +71,13 @@ def show_progress(task: str) -> Iterator[Progress]:
 
     say_note()
     if not sys.stderr.isatty():
-        with said_when_compiling(lambda sentence: typer.echo(sentence, err=True)):
+        with CompilationWatch(lambda sentence: typer.echo(sentence, err=True)):
             yield Progress(lambda sentence, share: None)
         say_note()
         return
     from dynid.cli.plain_console import PlainConsole
 
-    with PlainConsole(stderr=True).status(task) as line, said_when_compiling(line.console.print):
+    with PlainConsole(stderr=True).status(task) as line, CompilationWatch(line.console.print):
         yield Progress(lambda sentence, share: line.update(
             f"{task}: {sentence}" + (f" ({share:.0%})" if share > 0.0 else "")))
     say_note()

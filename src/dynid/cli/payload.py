@@ -23,9 +23,8 @@ def command(
     frame: Annotated[str, typer.Option(metavar="FRAME", show_default="the flange, or the last link",
                                        help="Frame (link name) to which the load is attached.")] = "",
     method: Annotated[str, typer.Option(metavar="METHOD", show_default="together",
-                                     help="residual, difference, same-motion, together (robot and load "
-                                          "estimated jointly), sensor (force-torque sensor), both (torques and "
-                                          "sensor).")] = "",
+                                     help="residual, difference, same-motion, together (robot and load estimated "
+                                          "jointly), sensor (force-torque sensor), both (torques and sensor).")] = "",
     mass: Annotated[str, typer.Option(metavar="KG[+-STD]", show_default=False,
                                       help="Mass of the load, if it was weighed, kg.")] = "",
     gain_std: Annotated[float | None, typer.Option(metavar="SHARE", show_default="of the log, or 0.08",

@@ -56,7 +56,7 @@ def print_inspection(facts: Mapping[str, Any], to: Console) -> None:
         (i, joint["name"], joint["kind"], *("-" if joint[which] is None else f"{joint[which]:.4g}" for which in LIMITS))
         for i, joint in enumerate(facts["joints"], 1)
     ], numbers=["", *LIMITS], title="Limits in rad or m, s, N m or N"))
-    to.print(table(["torques show", "", "of these parameters"], [
+    to.print(table(["visible in the torques", "", "parameters"], [
         (how, len(names), " ".join(names))
         for seen, how in (("alone", "alone"), ("combined", "combined with others"), ("never", "never"))
         if (names := [one["name"] for one in parameters if one["seen"] == seen])
@@ -94,9 +94,8 @@ def print_check(found: Check) -> None:
     for reason in found.reasons:
         to.print(f"- {reason.message}", markup=False)
     if test is not None and test.certificate is not None:
-        to.print(f"The base parameters are {test.distance:.3g} (SI units) away from those of any "
-                 "physically consistent robot. The proof "
-                 f"{'is verified' if test.certificate.verify() else 'could not be verified'} and is "
+        to.print(f"The base parameters are {test.distance:.3g} (SI units) away from those of any physically consistent "
+                 f"robot. The proof {'is verified' if test.certificate.verify() else 'could not be verified'} and is "
                  f"based on: {'; '.join(test.certificate.reasons)}.", markup=False)
     for remark in found.remarks:
         to.print(f"Note: {remark}.", markup=False)

@@ -38,8 +38,7 @@ def command(
     effort_topic: Annotated[str, typer.Option(metavar="TOPIC", show_default="the joint states",
                                               help="Topic with the efforts: sensor_msgs/JointState or "
                                                    "std_msgs/Float64MultiArray.")] = "",
-    effort: Annotated[EffortKind, typer.Option(help="Whether efforts are torques (N m) or currents "
-                                                    "(A).")] = "torque",
+    effort: Annotated[EffortKind, typer.Option(help="Whether efforts are torques (N m) or currents (A).")] = "torque",
     action: Annotated[str, typer.Option(metavar="ACTION", help="Action of the controller, "
                                                                "control_msgs/FollowJointTrajectory.")]
     = "/joint_trajectory_controller/follow_joint_trajectory",

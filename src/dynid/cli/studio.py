@@ -13,9 +13,8 @@ from dynid.errors import DynidError
 
 
 def command(
-    run: Annotated[Path | None, typer.Argument(metavar="[RUN.toml]", show_default=False,
-                                               help="Run file to open; the studio works on a copy.")
-                   ] = None,
+    run: Annotated[Path | None, typer.Argument(
+        metavar="[RUN.toml]", show_default=False, help="Run file to open; the studio works on a copy.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for the port last used with this "
                                                              "folder, or any free port.")] = 0,
     host: Annotated[str, typer.Option(help="Address to listen on. Default: only this machine can connect.")

@@ -116,7 +116,7 @@ def _finding_lines(result: Run) -> list[Group]:
     from dynid.validate.grade import grouped
 
     lines = []
-    for finding, consequences in grouped([one for one in result.verdict.findings if one.kind == "suspicious"]):
+    for finding, consequences in grouped([one for one in result.verdict.findings if one.kind == "problem"]):
         parts: list[str | Text] = [f"- {finding.text}"]
         if options := remedy(finding, result):
             parts.append(to_copy(f"  Add to the command: {options}"))
@@ -149,7 +149,7 @@ def _print_whole_run(result: Run, written: Mapping[str, str], notes: Sequence[st
     for finding_lines in _finding_lines(result):
         to.print(finding_lines, markup=False)
     for finding in result.verdict.findings:
-        if finding.kind != "suspicious":
+        if finding.kind != "problem":
             to.print(f"- {finding.text}", markup=False)
     for note in result.estimate.notes:
         to.print(f"Note: {note.text}.", markup=False)
@@ -258,12 +258,6 @@ def log_table(fits: Mapping[str, Reconstruction]) -> Table:
     return table(head, rows, numbers=head[1:4])
 
 
-def by_joint(what: str, joints: Sequence[str], columns: Mapping[str, Sequence[str]]) -> Table:
-    """Return a table with one row for all joints together and one per joint. columns: cells by column name."""
-    head = [what, *columns]
-    return table(head, list(zip(["all", *joints], *columns.values(), strict=True)), numbers=head[1:])
-
-
 def print_simulations(checks: Sequence[SimulationCheck]) -> None:
     """Print the errors of simulated positions in percent of each joint's motion, and failed simulations."""
     to = console()
@@ -276,7 +270,8 @@ def print_simulations(checks: Sequence[SimulationCheck]) -> None:
             columns[name] = [*map(_short, (log.total_error, *log.position_error))]
             if one.mode == "closed-loop":
                 columns[f"{name}: torque"] = [*map(_short, (log.torque_error, *log.torque_error_per_joint))]
-        to.print(by_joint("simulated position, %", done[0][1].joints, columns))
+        rows = list(zip(["all", *done[0][1].joints], *columns.values(), strict=True))
+        to.print(table(["simulated position, %", *columns], rows, numbers=list(columns)))
     said = [f"{len(log.windows)} of {log.possible} windows of {names[one.source]} were simulated"
             for one, log in done if len(log.windows) < log.possible and not one.reason]
     said += [note.text for one in checks for note in one.notes] + [one.reason.text for one in checks if one.reason]
@@ -356,9 +351,8 @@ def print_study(result: StudyResult, repetitions: int) -> None:
     (head, *rows), (head_parameters, *parameters) = result.runs_table(), result.parameters_table()
     to.print(table(head, rows, numbers=head[1:], title=f"{result.robot}, {repetitions} logs per noise level"))
     to.print(table(head_parameters, parameters, numbers=head_parameters[2:]))
-    to.print(f"unbiased: bias below {UNBIASED:g} of the standard deviation; for an unbiased method and "
-             f"{repetitions} logs this holds for {100 * result.unbiased_by_chance:.0f} % of the "
-             "parameters", markup=False)
+    to.print(f"unbiased: bias below {UNBIASED:g} of the standard deviation; for an unbiased method and {repetitions} "
+             f"logs this holds for {100 * result.unbiased_by_chance:.0f} % of the parameters", markup=False)
     for one in result.scores:
         for sentence in list(dict.fromkeys(text for _, text in one.failures))[:3]:
             to.print(f"{one.label}, noise x {one.factor:g}: {sentence}", markup=False)

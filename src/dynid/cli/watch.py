@@ -28,18 +28,16 @@ def command(
                                              "grows.")],
     method: Annotated[str, typer.Option(help="Method: rls, cls, s-rls or mrls; riv or civ where the source has "
                                              "commanded positions.")] = "rls",
-    forgetting: Annotated[str | None, typer.Option(help="Forgetting: prior, none, evidence, directional:0.999, a "
-                                                        "factor, vector:0.9995,1=0.999 (by joint or parameter), ... "
-                                                        "Default: prior; none for riv, civ and s-rls.",
-                                                   show_default=False)] = None,
+    forgetting: Annotated[str | None, typer.Option(
+        help="How old data lose weight: prior, none, evidence, directional:0.999, a factor, vector:0.9995,1=0.999 (by "
+             "joint or parameter), ... Default: prior; none for riv, civ and s-rls.", show_default=False)] = None,
     friction: Annotated[str, typer.Option(metavar="KIND,...", show_default=False,
                                           help="Friction terms at every joint (viscous, coulomb, offset, ...), or "
                                                "none. Default: those of the robot's file, or chosen per joint.")] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias too.")] = False,
     prior: Annotated[str | None, typer.Option(metavar="RESULT", show_default=False,
-                                              help="Initial estimate: a result folder, or a robot file or "
-                                                   "built-in name, whose values are assumed to be accurate "
-                                                   "to 30 %.")] = None,
+                                              help="Initial estimate: a result folder, or a robot file or built-in "
+                                                   "name, whose values are assumed to be accurate to 30 %.")] = None,
     mapping: LogMapping = None,
     assignments: LogAssignments = None,
     cutoff: Annotated[float | None, typer.Option(help="Low-pass cut-off, Hz. Default: from the first seconds.",
@@ -122,8 +120,7 @@ def _view_payload(look: PayloadLook) -> Any:
     from dynid.cli.tables import payload_errors, payload_table
 
     live, body = look.live, look.payload
-    parts: list[Any] = [f"payload on {live.frame}, t = {look.t:.2f} s, "
-                        f"{live.samples} rows, {live.left_out} not used, "
+    parts: list[Any] = [f"payload on {live.frame}, t = {look.t:.2f} s, {live.samples} rows, {live.left_out} not used, "
                         f"changes: {len(live.restarts)}", *(f"- {one.text}" for one in live.events[-5:])]
     if body is not None:
         parts += [payload_table(body), payload_errors(body), *(f"- {finding.text}" for finding in body.findings)]
@@ -152,6 +149,6 @@ def _view(look: Look) -> Any:
                  if status[name].status == "identified" else str(status[name]).partition(": ")[2])
                 for name, value, std, share, well in zip(estimate.names, estimate.values, estimate.std,
                                                          estimate.relative_std, estimate.well_determined, strict=True)]
-        head = ["name", "value", "standard error", "relative", "is"]
+        head = ["name", "value", "standard error", "relative", "status"]
         parts.append(table(head, rows, numbers=head[1:4], title=f"{len(rows)} base parameters"))
     return Group(*parts)

@@ -126,19 +126,19 @@ def _remarks(outside: ExternalWrench, log: Recording, rows: WrenchRows) -> tuple
         text = (f"External forces seem to act on the robot in {100 * share:.0f} % of {log.source}: it may carry a "
                 "load, be a different robot, be mounted differently, or be logged in other units than the identified "
                 "one.")
-        found.append(Finding("contact-everywhere", "suspicious", "warning", text, "touched all along",
+        found.append(Finding("contact-everywhere", "problem", "warning", text, "touched all along",
                              logs=(log.source,), evidence={"share": share}))
     if free.seconds < _MIN_FREE_MOTION_SECONDS:
         text = (f"Only {free.seconds:.0f} s of free motion are available, too short to calibrate a threshold "
                 f"with {free.alarms:g} false alarm{'s' * (free.alarms != 1.0)} per hour; log 5 minutes or more "
                 "without contact.")
-        found.append(Finding("free-motion-short", "suspicious", "info", text, "little free motion",
+        found.append(Finding("free-motion-short", "problem", "info", text, "little free motion",
                              evidence={"seconds": free.seconds}))
     normal = gaussian_level(outside.robot.dof, free.bandwidth, free.alarms / 3600.0)
     if free.level > _MAX_FREE_NOISE * normal:
         text = ("The motion given as free has residuals far beyond its noise: an alarm needs a statistic of "
                 f"{free.level:.0f}, but Gaussian noise would need {normal:.0f}. Check that nobody touched the robot.")
-        found.append(Finding("free-motion-rough", "suspicious", "warning", text, "free motion is not free",
+        found.append(Finding("free-motion-rough", "problem", "warning", text, "free motion is not free",
                              evidence={"level": free.level, "normal": normal}))
     return tuple(found)
 
@@ -168,7 +168,7 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
     start, stop = float(rows.t[0]), float(rows.t[-1])
     interval = f"From {start:.3f} s to {stop:.3f} s"
     if len(part) < MIN_CONTACT_ROWS:
-        return Finding("contact-short", "suspicious", "info",
+        return Finding("contact-short", "problem", "info",
                        f"{interval} something touched {link}, for too short a time to determine whether "
                        "it stayed there.", "short contact",
                        evidence={"start": start, "stop": stop})
@@ -183,15 +183,15 @@ def judged(outside: ExternalWrench, log: Recording, rows: WrenchRows, link: str)
         text = (f"{interval} the external force on {outside.frame} moves with the body: a payload of {mass:.3g} kg "
                 f"explains {100 * load.share:.0f} % of it, a constant force {100 * max(still.share, 0.0):.0f} %; "
                 "identify the payload with dynid payload.")
-        return Finding("contact-payload", "suspicious", "warning", text, "a payload", evidence=evidence)
+        return Finding("contact-payload", "problem", "warning", text, "a payload", evidence=evidence)
     if explains and load.left <= max(_EXCLUDING_RATIO * still.left, _MAX_MEAN_SQUARE_LEFT):
         text = (f"{interval} a constant force on {outside.frame} and a payload of {mass:.3g} kg there explain the data "
                 "equally well: the robot rotated too little to distinguish them.")
-        return Finding("contact-or-payload", "suspicious", "info", text, "a push or a payload", evidence=evidence)
+        return Finding("contact-or-payload", "problem", "info", text, "a push or a payload", evidence=evidence)
     text = (f"{interval} an external force acts on {link} and does not move with it: a payload explains "
             f"{100 * max(load.share, 0.0):.0f} % of it and leaves a residual of {load.left ** 0.5:.1f} standard "
             "deviations.")
-    return Finding("contact-push", "suspicious", "info", text, "a push", evidence=evidence)
+    return Finding("contact-push", "problem", "info", text, "a push", evidence=evidence)
 
 
 def _load_columns(outside: ExternalWrench, log: Recording, part: WrenchRows) -> Array:

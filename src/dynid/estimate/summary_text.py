@@ -10,7 +10,6 @@ from dynid.errors import optional_package
 from dynid.estimate.estimate import WELL_DETERMINED, Estimate
 from dynid.estimate.uncertainty import CovType
 from dynid.html_tables import card, paragraph, table
-from dynid.recording.write import pandas
 
 # Origin of standard errors, as the end of a sentence "standard errors ...".
 UNCERTAINTY: dict[CovType, str] = {
@@ -71,7 +70,7 @@ def _notes(estimate: Estimate) -> list[str]:
 
 def to_frame(estimate: Estimate) -> Any:
     """Return a pandas table with one row per base parameter."""
-    pd = pandas()
+    pd = optional_package("pandas", "pandas")
     low, high = estimate.conf_int().T
     return pd.DataFrame({"value": estimate.values, "std": estimate.std, "relative_std": estimate.relative_std,
                          "low": low, "high": high, "identified": estimate.well_determined, "unit": estimate.base.units,
@@ -83,8 +82,8 @@ def plot(estimate: Estimate) -> Any:
 
     Parameters of one unit share a row. Poorly determined ones are grey.
     """
-    scatter = optional_package("plotly.graph_objects", "plot").Scatter
-    make_subplots = optional_package("plotly.subplots", "plot").make_subplots
+    scatter = optional_package("plotly.graph_objects", "dynid[plot]").Scatter
+    make_subplots = optional_package("plotly.subplots", "dynid[plot]").make_subplots
     units = list(dict.fromkeys(estimate.base.units))
     low, high = estimate.conf_int().T
     made = make_subplots(rows=len(units), cols=1, vertical_spacing=0.25 / max(len(units), 2))

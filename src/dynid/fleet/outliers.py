@@ -66,14 +66,13 @@ class StandingOut:
     """Parts of robots that differ from their fleet.
 
     Attributes:
-        parts: names of links and drives.
-        probability: p-value of each part's difference (robots, parts), nan if the data do not determine it.
+        probability: p-value of the difference of each link and drive (robots, parts), nan if the data do not determine
+            it.
         differences: significant differences, the most certain first.
         free: for each robot, effect (base, k) of the parts that differ on the base parameters.
         pooling: distribution of the fleet without the different parts.
     """
 
-    parts: tuple[str, ...]
     probability: Array
     differences: tuple[Difference, ...]
     free: tuple[Array, ...]
@@ -125,7 +124,7 @@ def standing_out(robots: Sequence[RobotFold], known: Sequence[RobotInformation],
     differences = [_difference(robots[r].name, known[r], fleets[r], labels[g], places[g],
                                [places[h] for h in own if h != g], len(robots))
                    for r, own in enumerate(called) for g in own]
-    return StandingOut(labels, probability, tuple(sorted(differences, key=lambda one: one.probability)),
+    return StandingOut(probability, tuple(sorted(differences, key=lambda one: one.probability)),
                        _free(called, places), pooling)
 
 

@@ -20,7 +20,6 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.fleet.robot_fold import RobotFold
-from dynid.fleet.shared import check_alike
 from dynid.regression import BaseParameters
 
 # Robots from which every parameter has its own spread; in smaller fleets parameters of one kind share a spread.
@@ -53,11 +52,9 @@ class PooledRobot:
     """Estimate of one robot with its fleet as prior.
 
     Attributes:
-        name: name of the robot.
         values, covariance: base parameters (base,) and their covariance (base, base).
         lean: weight of the fleet in each value (base,): 0 for a well-determined robot, 1 for a robot without data."""
 
-    name: str
     values: Array
     covariance: Array
     lean: Array
@@ -75,22 +72,20 @@ class Pooling:
         base: the base parameters.
         mean, covariance: mean (base,) and its covariance (base, base).
         spread: standard deviation between robots (base,), zero if robots do not differ significantly.
-        size: size of each parameter (base,), by which spreads are scaled.
-        evidence: log restricted likelihood."""
+        size: size of each parameter (base,), by which spreads are scaled."""
 
     base: BaseParameters
     mean: Array
     covariance: Array
     spread: Array
     size: Array
-    evidence: float
 
     @property
     def prior(self) -> Array:
         """Covariance (base, base) of a new robot's parameters before its first log."""
         return self.covariance + np.diag(self.spread ** 2)
 
-    def member(self, name: str, known: RobotInformation, free: Array | None = None) -> PooledRobot:
+    def member(self, known: RobotInformation, free: Array | None = None) -> PooledRobot:
         """Return the estimate of a robot of the fleet, whose data are already part of the mean.
 
         free (base, base): covariance of differences beyond the spread, for parts that differ from the fleet.
@@ -101,7 +96,7 @@ class Pooling:
         values = self.mean + gain @ (known.seen - known.root.T @ self.mean)
         lean = np.eye(len(prior)) - gain @ known.root.T
         covariance = lean @ prior + lean @ self.covariance @ lean.T
-        return PooledRobot(name, values, 0.5 * (covariance + covariance.T), np.clip(np.diag(lean), 0.0, 1.0))
+        return PooledRobot(values, 0.5 * (covariance + covariance.T), np.clip(np.diag(lean), 0.0, 1.0))
 
 
 def parameter_groups(base: BaseParameters, robots: int) -> Ints:
@@ -117,21 +112,17 @@ def parameter_groups(base: BaseParameters, robots: int) -> Ints:
     return np.array([order.index(symbol) for symbol in symbols])
 
 
-def pool(robots: Sequence[RobotFold]) -> Pooling:
-    """Return mean and spread of a fleet by restricted likelihood, with the stated standard errors of each robot."""
-    check_alike(robots)
-    base = robots[0].regression.base
-    return pool_known(base, [RobotInformation.from_fold(robot) for robot in robots],
-                      parameter_groups(base, len(robots)))
-
-
 def pool_known(base: BaseParameters, data: Sequence[RobotInformation], groups: Ints,
                near: Pooling | None = None) -> Pooling:
-    """Return mean and spread of a fleet from the information of each robot's data. groups: group of each parameter
-    (base,), see `parameter_groups`. near: a similar fleet, as the start of the search."""
+    """Return mean and spread of a fleet by restricted likelihood, from the information of each robot's data.
+
+    groups: group of each parameter (base,), see `parameter_groups`. near: a similar fleet, as the start of the search.
+    """
     from scipy.optimize import minimize
 
-    size = _sizes(base, _common_mean(data))
+    mean_of_equals = _solved(np.sum([one.root @ one.root.T for one in data], axis=0),
+                             np.sum([one.root @ one.seen for one in data], axis=0))
+    size = _sizes(base, mean_of_equals)
     count = int(groups.max()) + 1
     member = np.zeros((count, len(base)))
     member[groups, np.arange(len(base))] = 1.0
@@ -151,8 +142,8 @@ def pool_known(base: BaseParameters, data: Sequence[RobotInformation], groups: I
                     options={"maxiter": _SEARCH_STEPS}).x
     # Near the lower end of the search, robots are equal: the spread is zero.
     spread = np.where(logs[groups] < _MIN_LOG_SPREAD + 4.0, 0.0, np.exp(logs)[groups] * size)
-    evidence, _, mean, covariance = _evidence(data, spread ** 2)
-    return Pooling(base, mean, covariance, spread, size, evidence)
+    _, _, mean, covariance = _evidence(data, spread ** 2)
+    return Pooling(base, mean, covariance, spread, size)
 
 
 def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, size: Array, member: Array) -> Array:
@@ -164,12 +155,6 @@ def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, s
         ratio = (member @ (wide * size ** 2)) / np.maximum(member @ (expected * size ** 2), 1e-300)
         logs = np.clip(logs + 0.25 * np.log(np.maximum(ratio, 1e-12)), _MIN_LOG_SPREAD, _MAX_LOG_SPREAD)
     return logs
-
-
-def _common_mean(data: Sequence[RobotInformation]) -> Array:
-    """Return the mean (base,) of robots that are assumed equal."""
-    return _solved(np.sum([one.root @ one.root.T for one in data], axis=0),
-                   np.sum([one.root @ one.seen for one in data], axis=0))
 
 
 def _solved(matrix: Array, right: Array) -> Array:

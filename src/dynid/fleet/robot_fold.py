@@ -139,7 +139,7 @@ class RobotFold:
 
     @property
     def summed(self) -> RobotFold:
-        """Sum of all logs of the robot, which is as small as one log."""
+        """Sum of all logs of the robot, whose size does not depend on their number."""
         return replace(self, regression=self.regression.joined(1))
 
     @cached_property

@@ -127,8 +127,8 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, store: Fo
     spread = scatter(robots, logs)
     known = [RobotInformation.from_fold(one, spread.inflation) for one in robots]
     out = standing_out(robots, known, settings.rate)
-    pooled = tuple(out.pooling.member(one.name, information, changes_prior(free, out.pooling.size))
-                   for one, information, free in zip(robots, known, out.free, strict=True))
+    pooled = tuple(out.pooling.member(information, changes_prior(free, out.pooling.size))
+                   for information, free in zip(known, out.free, strict=True))
     progress("testing for changes over time")
     changed = _changes(robots, same_structure, out, spread.inflation, settings.rate)
     shared: SharedEstimate | None = None

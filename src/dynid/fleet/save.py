@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from dynid.errors import DynidError
 from dynid.estimate import Estimate
 from dynid.estimate.estimate import Diagnostics
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
-from dynid.files import try_folder
+from dynid.files import try_folder, write_json
 from dynid.fleet.pages import FLEET, FLEET_ROBOT, FleetPage, RobotPage, page_names
 from dynid.fleet.pooling import Pooling
 from dynid.fleet.result import FleetResult
@@ -56,9 +55,9 @@ def save_fleet(result: FleetResult, folder: Path, command: str = "") -> dict[str
     settings = result.settings.moved(Path(), folder).as_toml(f"Repeat with: dynid fleet {FLEET_FILE} -o FOLDER")
     with new_result(folder) as new:
         facts = result.to_dict()
-        _write_json(new / FACTS, facts)
-        _write_json(new / LOGS, {"logs": facts["logs"], "failures": facts["failures"], "copies": facts["copies"]})
-        _write_json(new / HISTORY, history(result))
+        write_json(new / FACTS, facts)
+        write_json(new / LOGS, {"logs": facts["logs"], "failures": facts["failures"], "copies": facts["copies"]})
+        write_json(new / HISTORY, history(result))
         (new / FLEET_FILE).write_text(settings, encoding="utf-8", newline="")
         _save_prior(result, new, folder)
         write_page(FLEET, FleetPage(result, settings, command), new / PAGE)
@@ -95,10 +94,6 @@ def _save_prior(result: FleetResult, new: Path, folder: Path) -> None:
                        "robots": len(result.robots)}, "base": base}
     (new / PARAMETERS).write_text("# Mean of a fleet; std: of a robot drawn from it, SI units.\n" + dumps(head),
                                   encoding="utf-8", newline="")
-
-
-def _write_json(path: Path, facts: Any) -> None:
-    path.write_text(json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def type_estimate(pooling: Pooling, model: LinearModel, regression: Regression) -> Estimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -9,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dynid.files import is_path
 from dynid.fleet.shared import OWN_GROUPS
-from dynid.recording.log_files import LogFile, find_logs, with_robot
+from dynid.recording.log_files import LogFile, find_logs
 from dynid.runs.settings import ModelSettings, RunSettings, SettingsFile, moved_path
 
 
@@ -85,12 +86,12 @@ class FleetSettings(SettingsFile):
         """Return all log files of the fleet, in the order of robots and names."""
         files: dict[str, LogFile] = {}
         for one in self.robots:
-            logs = with_robot(find_logs(one.logs), one.name)
+            logs = find_logs(one.logs)
             motions = one.motions if len(one.motions) == len(logs) else ("",) * len(logs)
             for log, motion in zip(logs, motions, strict=True):
-                files.setdefault(log.source, LogFile(log.source, log.robot, log.date, motion or log.motion))
+                files.setdefault(log.source, replace(log, robot=one.name, motion=motion or log.motion))
         for log in find_logs(self.logs) if self.logs else ():
-            files.setdefault(log.source, log if log.robot else with_robot([log], Path(log.source).parent.name)[0])
+            files.setdefault(log.source, replace(log, robot=log.robot or Path(log.source).parent.name))
         return tuple(files.values())
 
     def run_settings(self, sources: tuple[str, ...], prepare: dict[str, Any]) -> RunSettings:

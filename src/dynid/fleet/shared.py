@@ -162,26 +162,17 @@ class SharedEstimate:
     """Joint estimate of a fleet.
 
     Attributes:
-        names: names of the robots.
         shared: mask of common parameters (base,).
         values, std: estimates and standard errors of every robot (robots, base). A parameter that the robot's logs do
             not excite has the value zero and an infinite standard error.
-        covariance: covariance of the common parameters (shared, shared).
         covariances: covariance of each robot's base parameters (base, base); infinite variance if not excited.
         gains: actual divided by nominal drive gain of each robot (robots, dof); ones if not estimated.
-        theta: standard parameters of the type (parameters,), if the estimate is constrained to be consistent.
-        rows: number of equations.
     """
 
-    names: tuple[str, ...]
-    base: BaseParameters
     shared: Bools
     values: Array
-    covariance: Array
     covariances: tuple[Array, ...]
     gains: Array
-    rows: int
-    theta: Array | None = None
 
     @property
     def std(self) -> Array:
@@ -226,7 +217,7 @@ def solved(total: Stacked) -> Array:
 
 
 def completed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], total: Stacked, shared: Bools, values: Array,
-              gains: float | None, theta: Array | None = None) -> SharedEstimate:
+              gains: float | None) -> SharedEstimate:
     """Return all robots' values and covariances, given the common values (shared,).
 
     With s_r the score of robot r, E_r = [-H_so H_oo^-1, I] and P = (sum_r H_r reduced)^-1, the common error is P sum_r
@@ -263,8 +254,7 @@ def completed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], total: S
         not_excited = np.setdiff1d(np.flatnonzero(~shared), [*part.columns, *part.fixed])
         whole[not_excited, not_excited] = np.inf
         spread.append(whole[:base, :base])
-    return SharedEstimate(tuple(robot.name for robot in robots), robots[0].regression.base, shared, np.array(found),
-                          covariance, tuple(spread), np.array(factors), total.rows, theta)
+    return SharedEstimate(shared, np.array(found), tuple(spread), np.array(factors))
 
 
 @one_blas_thread()
@@ -285,24 +275,22 @@ def consistent_shared_estimate(robots: Sequence[RobotFold], own: Sequence[str] =
         parts = [Eliminated.from_fold(robot, shared, gains, sorted(zero))
                  for robot, zero in zip(robots, held, strict=True)]
         total = summed(parts)
-        theta, values = _links(base, shared, total, own)
+        values = _links(base, shared, total, own)
         if not _changed(robots, parts, held, values, positive, shared):
-            return completed(robots, parts, total, shared, values, gains, theta)
+            return completed(robots, parts, total, shared, values, gains)
     raise NotPossibleError("the consistent estimate of the fleet did not converge: the set of friction parameters at "
                            "zero keeps changing")
 
 
-def _links(base: BaseParameters, shared: Bools, total: Stacked, own: Sequence[str]) -> tuple[Array, Array]:
-    """Return standard parameters (parameters,) of the type, with zeros for parameters of individual robots, and shared
-    values."""
+def _links(base: BaseParameters, shared: Bools, total: Stacked, own: Sequence[str]) -> Array:
+    """Return the common parameters (shared,) of the physically consistent robot that fits the equations best."""
     places = np.flatnonzero(shared)
     r, rho = np.zeros((len(base), len(base))), np.zeros(len(base))
     r[:len(places), places], rho[:len(places)] = total.r, total.rho
     items = base.parameters.items
     mine = {item.name: 0.0 for item in items if item.kind.group in own or item.name in own}
     consistency = Consistency(base.parameters, known={**mine, **base.known})
-    theta = fit(consistency, base, Stacked(r, rho, total.rest, total.rows)).theta
-    return theta, (base.matrix @ theta)[places]
+    return (base.matrix @ fit(consistency, base, Stacked(r, rho, total.rest, total.rows)).theta)[places]
 
 
 def _changed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], held: list[set[int]], shared_values: Array,

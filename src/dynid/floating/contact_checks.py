@@ -83,7 +83,7 @@ def _slips(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
             continue  # motion relative to the slipping foot only
         name = whole.log.contacts[k].frame
         found.append(Finding(
-            "foot-slips", "suspicious", "warning", f"Foot '{name}' moves by {1e3 * moved:.0f} mm between {begin:.3g} "
+            "foot-slips", "problem", "warning", f"Foot '{name}' moves by {1e3 * moved:.0f} mm between {begin:.3g} "
             f"and {end:.3g} s of {samples.source}, although the contact schedule has it in contact: consistent with "
             "slipping. Equations with measured or projected forces remain valid; a base motion from standing feet does "
             "not.", f"foot slips ({name})", logs=(samples.source,),
@@ -107,7 +107,7 @@ def _drift(whole: WholeBody, samples: Samples, speeds: FootSpeeds) -> list[Findi
     if np.linalg.norm(common) < DRIFT_SPEED:
         return []
     x, y, z = common
-    return [Finding("base-drifts", "suspicious", "warning",
+    return [Finding("base-drifts", "problem", "warning",
                     f"The base of {samples.source} drifts by ({1e3 * x:.1f}, {1e3 * y:.1f}, {1e3 * z:.1f}) mm/s "
                     "relative to all standing feet. A constant drift does not change accelerations, but an "
                     "accelerating drift does: use an IMU with --set floating.base_motion=imu, or motion capture.",

@@ -102,8 +102,8 @@ class Grid:
         self._count = 0  # number of grid points so far
 
     def push(self, t: Array, q: Array, tau: Array) -> tuple[Array, Array] | None:
-        """Add raw samples (m,), (m, dof), (m, dof); return positions and torques (n, dof) at the grid points that they
-        complete, or None."""
+        """Add raw time stamps (m,), positions and torques (m, dof); return positions and torques (n, dof) at the grid
+        points that they complete, or None."""
         if self._raw is None:
             self.start = float(t[0])
         else:
@@ -141,7 +141,7 @@ class CausalRows:
     def push(self, t: Array, q: Array, tau: Array) -> TimedRows | None:
         """Add raw samples of the segment; return the rows that they complete, or None.
 
-        Shapes are (m,), (m, dof) or (m, 2 dof) with references, and (m, dof).
+        t: time stamps (m,), s. q: positions (m, dof), or (m, 2 dof) with commanded ones. tau: torques (m, dof).
         """
         resampled = self._grid.push(t, q, tau)
         if resampled is None:

@@ -56,7 +56,7 @@ def _unexplained(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding
         return
     fatal = error > _UNEXPLAINED_PERCENT
     yield Finding(
-        "payload-unexplained", "suspicious", "fatal" if fatal else "warning",
+        "payload-unexplained", "problem", "fatal" if fatal else "warning",
         f"With the payload the torque error is still {error:.0f} %, while it was {own:.1f} % for the unloaded robot: "
         "the robot, its mounting or the units differ, or more than a rigid load has changed.",
         "payload does not explain the torques", logs=found.logs,
@@ -73,7 +73,7 @@ def _changed(found: PayloadEstimate, loaded: LoadedEquations, fit: LinearPayload
         return
     before, after = change.before, change.after
     yield Finding(
-        "payload-changed", "suspicious", "fatal",
+        "payload-changed", "problem", "fatal",
         f"The payload changes: about {max(before, 0.0):.2g} kg before {change.at:.4g} s of {change.log}, about "
         f"{max(after, 0.0):.2g} kg afterwards; cut the log there with --start or --stop.",
         "payload changed", logs=(change.log,),
@@ -89,7 +89,7 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
     if not found.consistent:
         faults = list(ten.body_faults("payload", found.numbers)) if found.mass != 0 else []
         if faults:
-            yield Finding("payload-cannot-exist", "suspicious", "warning",
+            yield Finding("payload-cannot-exist", "problem", "warning",
                           "The inertial parameters of the payload are not physically consistent: "
                           f"{faults[0].message}; request a consistent payload.",
                           "payload not physically consistent", evidence={"amount": faults[0].violation})
@@ -98,7 +98,7 @@ def _impossible(found: PayloadEstimate) -> Iterator[Finding]:
     away = distance(found.free, found.numbers, without)
     if away > _IMPOSSIBLE_STD:
         yield Finding(
-            "payload-cannot-exist", "suspicious", "warning",
+            "payload-cannot-exist", "problem", "warning",
             "The torques correspond to a payload that is not physically consistent; the nearest consistent payload "
             f"differs by {away:.1f} standard deviations: check the frame, signs, drive gains, and whether the load is "
             "rigid.", "payload not physically consistent",
@@ -134,7 +134,7 @@ def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Findi
     advice = "" if given else ", or calibrate the gains with `dynid gains`"
     large = found.mass_std_from("gains") > _SMALL_GAIN_EFFECT * found.mass
     yield Finding(
-        "gains-decide", "suspicious", "warning" if large else "info",
+        "gains-decide", "problem", "warning" if large else "info",
         f"Drive gains dominate the uncertainty: {100 * np.sqrt(share):.0f} % of the standard error of the mass, "
         f"{found.mass_std_from('gains'):.2g} kg, comes from the gains ({100 * found.gain_std.max():.1f} %, "
         f"{whose}). Weigh the load and add `--mass KG`{advice}.", "gains decide",
@@ -152,7 +152,7 @@ def _gears(found: PayloadEstimate, loaded: LoadedEquations, fit: LinearPayloadFi
     names = tuple(loaded.model.joint_names[j] for j in large)
     low, high = 100.0 * shares[large].min(), 100.0 * shares[large].max()
     yield Finding(
-        "payload-friction", "suspicious", "info",
+        "payload-friction", "problem", "info",
         f"Gears of {', '.join(names)} lose {low:.0f} to {high:.0f} % of the transmitted torque under this load, which "
         "the model does not contain; identify the robot again with --friction load.", "friction increases with load",
         joints=names,
@@ -173,7 +173,7 @@ def _too_much(found: PayloadEstimate, estimate: Estimate) -> Iterator[Finding]:
     model = required_robot_model(estimate.model, "an estimate of a payload")
     limit = model.robot.payload
     if limit is not None and found.has_mass and found.mass > limit:
-        yield Finding("payload-too-heavy", "suspicious", "warning",
+        yield Finding("payload-too-heavy", "problem", "warning",
                       f"The payload of {found.mass:.3g} kg is more than the {limit:g} kg that the file of robot "
                       f"'{model.robot.name}' allows.", "payload too heavy",
                       evidence={"mass": found.mass, "allowed": limit})

@@ -101,7 +101,7 @@ def _findings(theta: Array, numbers: Array, covariance: Array, consistent: bool)
     away = distance(theta, numbers, covariance) if consistent else 0.0
     if away <= _IMPOSSIBLE_STD:
         return []
-    return [Finding("payload-cannot-exist", "suspicious", "warning",
+    return [Finding("payload-cannot-exist", "problem", "warning",
                     "The sensor data correspond to a load that is not physically consistent; the nearest consistent "
                     f"load differs by {away:.1f} standard deviations: check units and frame.",
                     "payload not physically consistent", evidence={"standard_errors": away})]

@@ -25,7 +25,7 @@ _MOST_LONG_WORDS = 1000  # texts of a field that are stored elsewhere in the fil
 
 
 class Arrays(Source):
-    """Named arrays, in memory or sliced from disk: objects with shape, dtype and slicing.
+    """Named arrays of one file, in memory or read from disk in slices; each has a shape, a dtype and slicing.
 
     The axis of the samples is the one whose length equals the number of samples. `rows_last` gives the preferred axis
     if both match (MATLAB 7.3 stores arrays transposed). axis: 0 if a row is a sample, 1 if a column is, or None.
@@ -130,8 +130,8 @@ class Arrays(Source):
             return along
         axes = [axis for axis, size in enumerate(shape) if size == samples]
         if not axes:
-            raise RecordingError(f"{self.path}: '{name}' is {' x '.join(map(str, shape))}, and no side is the number "
-                                 f"of samples of the log, {samples}")
+            raise RecordingError(f"{self.path}: '{name}' is {' x '.join(map(str, shape))}, and none of these "
+                                 f"lengths is the number of samples of the log, {samples}")
         return axes[-1] if self.rows_last else axes[0]
 
 
@@ -150,7 +150,7 @@ def _long_words(array: Any) -> list[Any]:
 
 
 def _take(array: Any, axis: int, start: int, stop: int) -> Values:
-    """Return samples start to stop of an array as (n,) or (n, k)."""
+    """Return the samples from start to stop of an array as (n,), or as (n, k) with all other axes joined."""
     index = tuple(slice(start, stop) if i == axis else slice(None) for i in range(len(array.shape)))
     part = np.moveaxis(np.asarray(array[index]), axis, 0)
     return part if part.ndim == 1 else part.reshape(stop - start, -1)

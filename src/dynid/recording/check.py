@@ -19,7 +19,7 @@ _MIN_CLOCK_RATE = 10.0  # Hz: mean rate below which a log of rows with other tim
 _MIN_TRAVEL = 0.05  # rad or m: range of a joint whose travel is larger than the noise of its positions
 _ROWS_FOR_SPEED = 20_000  # rows in the middle of a log that are compared, which limits memory
 _MOTOR_SIDE = "--set log.side=motor --set 'log.ratio=[MOTOR TURNS PER JOINT TURN, ...]'"
-_SAME_UNIT = 0.05  # relative difference of a factor between two units
+_SAME_UNIT = 0.05  # relative tolerance of the factor between two units
 _SPEED_UNITS = {"deg": 180.0 / np.pi, "rad": np.pi / 180.0, "rpm": 30.0 / np.pi}  # size of 1 rad/s, of 1 deg/s in rad/s
 _SPEED_NAMES = {"deg": "deg/s", "rad": "rad/s", "rpm": "rpm"}
 WRONG_SPEED_UNIT = "velocities are"  # start of the note on velocities in another unit
@@ -29,9 +29,9 @@ JUMP_QUANTILE = 0.99  # quantile of the steps of a moving joint: nearly all of t
 JUMP_SIZE = 0.02  # rad or m: smaller steps may be those of coarse encoders
 FEW = 100  # samples below which frequency and noise cannot be estimated
 MIN_STUCK_SECONDS = 0.1  # s: shortest time of a stuck position
-_SPEED_WINDOW = 0.04  # s before and after, over which the speed is computed
-_MISSED_COUNTS = 8.0  # encoder counts that the joint would have moved meanwhile
-_MIN_CHANGE_RATIO = 3.0  # ratio to the largest change of speed over such a window elsewhere
+_SPEED_WINDOW = 0.04  # s before and after a stuck position, over which the speed is computed
+_MISSED_COUNTS = 8.0  # encoder counts that a joint would move during the stuck time with its speed before or after it
+_MIN_CHANGE_RATIO = 3.0  # ratio of that speed to the usual largest change of speed over such a window
 MIN_ROWS_FOR_COPIES = 100  # rows below which copies are not searched
 _COMPARED_ROWS = 10  # rows on each side over which motion is detected
 _COUNTS_A_ROW = 2.0  # encoder counts per row of a moving joint, at least
@@ -89,8 +89,8 @@ def check_clock(t: Array, repeated: int, source: str) -> None:
 
 
 def velocity_notes(t: Array, q: Array, dq: Array | None) -> list[str]:
-    """Return a note if velocities dq (samples, joints) are in another unit than positions q: one factor of all joints
-    that move. t: (samples,), s."""
+    """Return a note if velocities dq (samples, joints) have another unit than positions q: they are then the same
+    multiple of the derivatives for all joints that move. t: time stamps (samples,), s."""
     if dq is None or len(t) < FEW:
         return []
     middle = slice(max(len(t) - _ROWS_FOR_SPEED, 0) // 2, (len(t) + _ROWS_FOR_SPEED) // 2)
@@ -139,7 +139,10 @@ def timing_notes(t: Array, q: Array) -> list[str]:
 
 
 def content_notes(extremes: Extremes, joints: Sequence[str], unmeasured: Sequence[str] = ()) -> list[str]:
-    """Return notes on joints at rest and torques that are zero or constant; unmeasured ones are listed separately."""
+    """Return notes on joints at rest, and on torques that are zero or constant.
+
+    joints: names of all joints. unmeasured: names of the joints without torque, which get no note on it.
+    """
     names = list(joints) or [str(i + 1) for i in range(len(extremes.low))]
 
     def those(mask: Bools) -> str:
@@ -274,7 +277,8 @@ def _speed(column: Array, low: int, high: int) -> float:
 
 
 def _usual_change(column: Array, runs: Ints, width: int) -> float:
-    """Return the largest change of speed (per row) between neighbouring windows, away from constant intervals."""
+    """Return the 99th percentile of the changes of speed (per row) between neighbouring windows of `width` rows, away
+    from the constant intervals `runs`."""
     speed = (column[width:] - column[:-width]) / width
     change = np.abs(speed[width:] - speed[:-width])
     away = np.ones(len(change), dtype=bool)
@@ -292,7 +296,7 @@ class Again:
 
 
 def rows_in_motion(q: Array) -> Bools:
-    """Return rows (samples,) in which a joint of q (samples, joints) moves by several of its smallest steps per row."""
+    """Return the mask (samples,) of rows in which a joint of q (samples, joints) moves by several least steps."""
     moving = np.zeros(len(q), dtype=bool)
     if len(q) < 2 * _COMPARED_ROWS + 1:
         return moving

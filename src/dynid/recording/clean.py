@@ -40,7 +40,18 @@ _STAMP_ROUNDING = 1e-9  # s: tolerance of time stamps at the ends of a window
 
 @dataclass
 class _Clock:
-    """State passed from one part of a log to the next: start time, last time stamp and row, rows, midnights passed."""
+    """State that is passed from one part of a log to the next.
+
+    Attributes:
+        begun: whether the first good row was read.
+        origin, scale: time stamps of that row, and seconds per unit of a time stamp.
+        until: latest time so far, s.
+        last, last_row: time, s, and values of the last row.
+        rows: number of rows so far.
+        days: number of midnights passed, if time stamps are times of day.
+        absent: signals that are not a number in any row.
+        blank: indices of the joints whose velocity is not a number in any row.
+    """
 
     begun: bool = False
     origin: list[Any] | None = None
@@ -211,7 +222,8 @@ def _add_disorder(current: LogLayout, t: Array, good: Bools, faults: dict[int, t
 
 
 def _inside(mapping: Mapping, t: Array) -> Bools:
-    """Return the rows (n,) inside the requested time window; a row without a time stamp follows the previous one."""
+    """Return the mask (n,) of the rows inside the requested time window; a row without a time stamp follows the
+    previous one."""
     known = np.isfinite(t)
     if (mapping.start is None and mapping.stop is None) or not np.any(known):
         return np.ones(len(t), dtype=bool)

@@ -205,8 +205,8 @@ def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Seq
     wanted = count if count is not None else max(found) - first + 1
     missing = next((number for number in range(first, first + wanted) if number not in found), None)
     if missing is not None:
-        whose = f", for joint '{joints[missing - first]}'," if joints and count is not None else ""
-        lock = _without_column(signal, joints[missing - first]) if whose and joints else ""
+        joint = joints[missing - first] if joints and count is not None else ""
+        whose, lock = (f", for joint '{joint}',", _without_column(signal, joint)) if joint else (",", "")
         raise RecordingError(f"{source.path}: has no {signal} number {missing}{whose} only "
                              f"{listed(list(found.values()))}. Map them with "
                              f"{column_option(signal, list(found.values()), wanted)}{lock}", where=f"log.{signal}",

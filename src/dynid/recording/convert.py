@@ -233,7 +233,7 @@ class ServoRange:
     """Range of motion of one servo.
 
     Attributes:
-        low, high: encoder ticks at its ends.
+        low, high: encoder ticks at the ends of the range.
         is_reversed: whether the normalised value decreases as the ticks increase.
     """
 
@@ -314,6 +314,6 @@ def _from_file(given: Path, log: Path) -> dict[str, ServoRange]:
 def _range(name: str, one: Dictionary[str, Any], source: str) -> ServoRange:
     low, high = one.get("range_min"), one.get("range_max")
     if not isinstance(low, int | float) or not isinstance(high, int | float) or not low < high:
-        raise RecordingError(f"{source}: joint '{name}' has no range_min below its range_max, in ticks",
+        raise RecordingError(f"{source}: joint '{name}' has no range_min, in ticks, that is below its range_max",
                              "calibrate the servo again", where="log.calibration")
     return ServoRange(float(low), float(high), bool(one.get("drive_mode", 0)))

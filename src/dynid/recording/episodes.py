@@ -1,4 +1,4 @@
-"""Selection of rows of a log: one episode, rows with the drive switched on, and first rows if plausible."""
+"""Selection of rows of a log: one episode, rows with the drive switched on, and plausible first rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_ODD_ROWS = 10  # implausible rows allowed in a short log
 _MIN_ROWS_AFTER = 20  # rows that must follow implausible ones
 # Gap, in multiples of the duration of all later rows, that separates stray rows from them.
 _STRAY_GAP_DURATIONS = 10.0
-_STRAY_RANGES = 3.0  # times the range of all later rows
+_STRAY_RANGES = 3.0  # distance of stray values from those of all later rows, in multiples of their range
 _SMALLEST_SIGNAL = 1e-30  # rad, rad/s, N m, A and others: far below the noise of any sensor
 _MIN_STRAY_COLUMNS = 2  # columns that must be implausible at once: a single signal may jump
 
@@ -134,7 +134,9 @@ class Cleaned:
     """Usable rows of a log.
 
     Attributes:
-        t, signals, notes: (n,) s from the start of the log, (n, dof) by signal, and sentences.
+        t: time stamps (n,), s from the start of the log.
+        signals: values (n, dof) by name of the signal.
+        notes: sentences on the reading of these rows.
         joints: names of the columns, if known.
         unit_said: whether the unit of positions was given.
         dropped: number of unusable rows.

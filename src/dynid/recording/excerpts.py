@@ -18,7 +18,7 @@ from dynid.recording.preparation import selection
 from dynid.recording.recording import Recording
 from dynid.recording.samples import Samples
 
-STRETCHES = 8  # intervals of all logs together at least, as many as blocks of time in a cross-validation
+STRETCHES = 8  # smallest number of intervals of all logs together; a cross-validation has as many blocks of time
 FILTERABLE_SECONDS = 15.0  # s: length of an interval that is filtered again; long compared with filter borders
 REST_SECONDS = 1.0  # s without motion of any joint: longer than a reversal, shorter than a pause between motions
 SHORTEST_STRETCH = 100  # rows after decimation: several times the reach of its filter
@@ -55,7 +55,7 @@ def moving_excerpt(recordings: Sequence[Recording], rows: int) -> tuple[Recordin
 
 
 def stretches(samples: Sequence[Samples], rows: int, seconds: float = 0.0) -> list[RowRanges] | None:
-    """Return the row ranges of each log in an `excerpt`; None if they have all rows. seconds: shortest interval, s."""
+    """Return the row ranges of each log in an `excerpt`; None if that has all rows. seconds: shortest interval, s."""
     spans = [_Span(k, int(a), int(b), log.decimated_by) for k, log in enumerate(samples) for a, b in log.segments]
     shortest = SHORTEST_STRETCH * max((log.decimated_by for log in samples), default=1)
     return _spread(samples, spans, rows, max(shortest, int(seconds * max((log.rate for log in samples), default=0.0))))

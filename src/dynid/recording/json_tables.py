@@ -51,7 +51,7 @@ def open_json(path: Path) -> Arrays:
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file; a list of the lines' contents if each line is a JSON text."""
     if path.stat().st_size > MAX_JSON_BYTES:
-        raise RecordingError(f"{path}: is larger than {MAX_JSON_BYTES >> 20} MB, more than is read of a JSON file",
+        raise RecordingError(f"{path}: is larger than {MAX_JSON_BYTES >> 20} MB, the limit for JSON files",
                              "write the log as CSV or NPZ")
     text = path.read_bytes()
     try:
@@ -206,7 +206,8 @@ def _checked(path: Path, table: Any) -> dict[str, Any]:
         raise RecordingError(f"{path}: is a JSON file without a list of 'entries', so it is not a log of BAM",
                              "write other logs as CSV or NPZ")
     if len(entries) > MAX_ENTRIES:
-        raise RecordingError(f"{path}: has {len(entries)} entries, more than a log has", "split it into several files")
+        raise RecordingError(f"{path}: has {len(entries)} entries, above the limit of {MAX_ENTRIES}",
+                             "split it into several files")
     missing = [name for name in _NEEDED_NUMBERS if name not in entries[0]]
     if missing:
         raise RecordingError(f"{path} entry 1: has no '{missing[0]}', which a log of BAM has in each entry")

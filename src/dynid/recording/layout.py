@@ -35,7 +35,7 @@ class LogLayout:
     """Sources and columns of one log.
 
     Attributes:
-        path, sources, mapping, notes: the log, its open files, the reading rules, and notes.
+        sources, mapping, notes: open files of the log, the reading rules, and notes.
         samples: number of rows of each source, if known before reading.
         columns: signal -> columns; "torque" also for currents; without time if a rate is given.
         conversion, time_unit: conversion to joint-side SI units, and unit of the time.
@@ -45,7 +45,6 @@ class LogLayout:
         clocks: time columns of the sources that are interpolated at the times of the log, by source.
     """
 
-    path: Path
     sources: tuple[Source, ...]
     samples: tuple[int | None, ...]
     columns: Dictionary[str, tuple[Column, ...]]
@@ -198,8 +197,8 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
         notes.append(f"velocity is read in {units['position']}/s, because the positions are in {units['position']}")
     if mapping.rate is not None:
         notes.append(f"time is computed from the given rate of {mapping.rate:g} Hz")
-    return LogLayout(path, files.sources, samples, spread, turned, mapping.time_unit or units.get("time"), mapping,
-                  mapping.unit is not None or "position" in units, tuple(notes), absent, lacking, clocks)
+    return LogLayout(files.sources, samples, spread, turned, mapping.time_unit or units.get("time"), mapping,
+                     mapping.unit is not None or "position" in units, tuple(notes), absent, lacking, clocks)
 
 
 def _unmeasured(path: Path, mapping: Mapping, columns: Dictionary[str, tuple[Column, ...]],

@@ -10,7 +10,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -30,7 +30,8 @@ class LogFile:
 
     Attributes:
         source: a path or an address such as s3://bucket/log.parquet.
-        robot, date, motion: from its path or a file, empty if unknown; the date is in ISO 8601.
+        robot, date, motion: names of the robot and of its motion, and date of the log (ISO 8601), from the path of the
+            log or from a fleet file; empty if unknown.
     """
 
     source: str
@@ -43,7 +44,7 @@ class LogFile:
         return "://" in self.source
 
     def stamp(self) -> str:
-        """Return size and time of the file, or their equivalent in an object store, by which a change is noticed."""
+        """Return a text that changes with the file: its size and date, or their equivalent in an object store."""
         if self.remote:
             system, path = _system(self.source)
             with _sentences(f"there is no log {self.source} that can be read"):
@@ -113,11 +114,6 @@ def _described(name: str) -> LogFile:
         if 1 <= int(month) <= 12 and 1 <= int(day) <= 31:
             date = f"{year}-{month}-{day}" + (f"T{hour}:{minute}:{second or '00'}" if hour else "")
     return LogFile(name, keys.get("robot", ""), date, keys.get("motion", ""))
-
-
-def with_robot(logs: Sequence[LogFile], robot: str) -> tuple[LogFile, ...]:
-    """Return the same logs with the name of one robot."""
-    return tuple(replace(log, robot=robot) for log in logs)
 
 
 def _local(text: str) -> list[str]:

@@ -69,8 +69,8 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
     if not paths:
         raise RecordingError("the list of paths contains no file to read")
     shared_file(paths, rules)
-    collect: Callable[[], _Collected | Spool] = _Collected if at_once is None else Spool
-    time, signals, notes = collect(), dict[str, _Collected | Spool](), list[str]()
+    collect: Callable[[], list[Array] | Spool] = list if at_once is None else Spool
+    time, signals, notes = collect(), dict[str, list[Array] | Spool](), list[str]()
     extremes: Extremes | None = None
     dropped, listed, until, repeated = 0, list[DroppedRow](), 0.0, 0
     measuring = None if robot is None or not (robot.measured or robot.driven) else Measuring(robot)
@@ -100,7 +100,7 @@ def read(path: Paths, mapping: Mapping | Dictionary[str, Any] | str | Path | Non
         end = f" {window}; the log ends at {until:.6g} s" if window else ""
         raise RecordingError(f"{paths[0]}: contains no row that can be used{end}",
                              code="empty-window" if window else "no-usable-row")
-    t, arrays = time.array(), {name: spool.array() for name, spool in signals.items()}
+    t, arrays = _whole(time), {name: _whole(parts) for name, parts in signals.items()}
     if window_text(rules):
         notes.append(f"only rows {window_text(rules)} are used, {len(t)} of them; the log ends at {until:.6g} s")
     check_clock(t, repeated, str(paths[0]))
@@ -142,17 +142,9 @@ def window_text(rules: Mapping) -> str:
     return f"from {rules.start or 0.0:g} s {end}"
 
 
-class _Collected:
-    """An array in memory to which parts are appended, with the interface of `Spool`."""
-
-    def __init__(self) -> None:
-        self._parts: list[Array] = []
-
-    def append(self, part: Array) -> None:
-        self._parts.append(part)
-
-    def array(self) -> Array:
-        return np.concatenate(self._parts)
+def _whole(parts: list[Array] | Spool) -> Array:
+    """Return the array whose parts were collected in memory or in a temporary file."""
+    return np.concatenate(parts) if isinstance(parts, list) else parts.array()
 
 
 def make_recording(t: Array, signals: Dictionary[str, Array], joints: Sequence[str], paths: Sequence[Path],
@@ -215,7 +207,7 @@ def check_servo_units(positions: Array, joints: Sequence[str], source: str) -> N
 
 
 def check_commands(recording: Recording) -> None:
-    """Raise an error if the commands of a moving joint equal its measured positions, also one row apart."""
+    """Raise an error if the commands of a moving joint equal its measured positions in the same or in the next row."""
     if recording.reference is None or len(recording) < 3:
         return
     moving = np.flatnonzero(np.ptp(recording.q, axis=0) > MIN_MOTION)

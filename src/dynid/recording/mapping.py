@@ -119,7 +119,7 @@ class Mapping(BaseModel):
         side: "motor" if the log holds motor positions and torques.
         torque_side: the same for torques, if it differs.
         motor_position: encoders of the motors, if `position` holds those of the links; in `unit`.
-        motor_side: "motor" if these are to be divided by the gear ratio.
+        motor_side: "motor" if the values of `motor_position` are to be divided by the gear ratio.
         sensed_torque: joint torque sensors, joint side.
         ratio: motor turns per joint turn: a number, one per joint, the key of a value in the file, or "robot" for the
             transmissions of the robot file.

@@ -28,7 +28,7 @@ class Measuring:
 
     Attributes:
         robot: the robot.
-        last: last row of positions and references, for the next part.
+        last: last row of positions and references so far, from which the solution of the next part starts.
         squares, rows: sum of squared closure errors of the encoders (measured,), and the number of samples.
     """
 
@@ -147,7 +147,7 @@ def _spread(given: Dictionary[str, ArrayLike] | ArrayLike, names: tuple[str, ...
 
 
 def motor_name(joint: str) -> str:
-    """Return the name of a joint's motor among the coordinates."""
+    """Return the name of the coordinate of a joint's motor, such as 'joint1 motor'."""
     return f"{joint} motor"
 
 

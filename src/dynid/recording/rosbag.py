@@ -121,7 +121,7 @@ class Bag(Source):
             yield stamp, self._reader.deserialize(raw, connection.msgtype)
 
     def named(self, topic: str, columns: Names | None, signal: str) -> Names:
-        """Return the column names of the bag for columns of one topic; by default for the columns of a signal."""
+        """Return the names in the bag of some columns of a topic, by default of those that contain a signal."""
         if topic in self._wrenches and columns is None:
             return topic
         if topic in self._kinds:
@@ -264,7 +264,7 @@ class Bag(Source):
         return self._clock == "stamp" and has_stamps
 
     def _reached(self, block: FileRows, stamps: Ints, reached: Mapping[TopicSeries, list[int]]) -> FileRows:
-        """Return the rows of a block for which every other topic has messages, and count the remaining rows."""
+        """Return the rows of a block for which every other topic has messages, and count the rows without messages."""
         good = np.ones(len(stamps), dtype=bool)
         for series, counts in reached.items():
             is_covered = series.reaches(stamps)

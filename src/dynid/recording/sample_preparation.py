@@ -48,7 +48,7 @@ def prepare(recording: Recording, settings: Preparation | None = None, **overrid
 
 @dataclass(frozen=True, eq=False)
 class Gridded:
-    """A recording on a uniform grid, common to all cut-offs.
+    """A recording on a uniform grid, which is the same for all cut-offs that are tried.
 
     Attributes:
         recording, grid: the recording, and its signals on the grid.

@@ -62,7 +62,7 @@ class Source(ABC):
         path, notes: the file, and remarks on it.
         unread: sentence on the parts of the file that are not read, empty if there are none.
         row: name of its rows in messages: row, message or sample.
-        lines: number of lines per row in flat files, otherwise 0.
+        lines: 1 if each number of a row is on a line of its own, otherwise 0.
     """
 
     row = "row"

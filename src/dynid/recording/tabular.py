@@ -102,7 +102,7 @@ class Text(Source):
     # -- fast reading by pyarrow, while every cell is a number -----------------------------------------------
     def _quick(self, indices: Sequence[int], names: Sequence[str], rows: int | None) \
             -> Generator[FileRows, None, tuple[int, bool]]:
-        """Return the rows before the first batch with text, their count, and whether the file ended."""
+        """Yield the rows before the first batch with text; return their number, and whether the file ended."""
         done = 0
         if (self.delimiter is None and len(self.names) > 1) or self._dates & set(indices) or self._encoding == "utf-16":
             return done, False
@@ -228,7 +228,7 @@ class Text(Source):
         return line.rstrip("\r\n").split(self.delimiter)
 
     def _below_preamble(self, content: list[tuple[int, str]]) -> list[tuple[int, str]]:
-        """Return the lines from the header on: lines of words above it have at most half of its cells."""
+        """Return the lines from the header on; lines of words above it are those with at most half as many cells."""
         cells = [self._split(line) for _, line in content]
         width = _usual([len(row) for row in cells[:_ROWS_FOR_TYPES]])
         first = next(i for i, row in enumerate(cells) if 2 * len(row) > width or all(map(self._is_number, row)))

@@ -12,7 +12,7 @@ from dynid.arrays import Array, Bools, Ints
 from dynid.errors import RecordingError
 
 PARTS = ("position", "velocity", "effort")
-# Names of signals in a JointState message.
+# Part of a JointState message that contains a signal.
 PART_OF = {"position": "position", "reference": "position", "motor_position": "position", "velocity": "velocity",
            "reference_velocity": "velocity", "torque": "effort", "current": "effort", "sensed_torque": "effort",
            "target_torque": "effort", "target_current": "effort", "external_torque": "effort"}
@@ -71,12 +71,14 @@ class TopicSeries:
         return np.asarray(ends | (before == 0) | (inside & (before + after <= GAP_INTERVALS * self.interval)))
 
     def note(self, rows: int, left_out: int) -> str:
-        """Return a note on how the topic was used, for a log with this number of rows."""
+        """Return a sentence on the interpolation of the topic.
+
+        rows: number of rows of the log. left_out: number of these that the topic does not cover.
+        """
         gaps = np.diff(self.stamps)
         wide = gaps[gaps > GAP_INTERVALS * self.interval]
-        text = (f"{self.topic} has {1000000000.0 / self.interval:.4g} Hz and was interpolated at the times of the "
-                "positions") \
-            if self.interval > 0 else f"{self.topic} has a single message"
+        text = (f"{self.topic} has a single message" if self.interval <= 0 else
+                f"{self.topic} has {1e9 / self.interval:.4g} Hz and was interpolated at the times of the positions")
         if len(wide):
             text += f"; it has {len(wide)} gap{'s' if len(wide) > 1 else ''} of up to {1e-9 * float(wide.max()):.3g} s"
         return text + (f"; {left_out} of {rows} rows are outside its time or in a gap and were ignored" if left_out
@@ -84,7 +86,7 @@ class TopicSeries:
 
 
 def message_joints(messages: Iterable[Any]) -> tuple[dict[str, tuple[str, ...]], int, int]:
-    """Return the joints in some messages, and the numbers of stamped and of all messages."""
+    """Return the joints in some messages by part of the message, and the numbers of stamped and of all messages."""
     found: dict[str, dict[str, None]] = {part: {} for part in PARTS}
     stamped = looked = 0
     for message in messages:

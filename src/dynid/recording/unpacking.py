@@ -77,11 +77,6 @@ class Measure:
             raise RecordingError(f"{self.path}: unpacks to more than {self.limit / 1e6:.4g} MB, more than a log of its "
                                  "size has, so reading was stopped", _advice(self.limit), code="too-large")
 
-    @property
-    def left(self) -> int:
-        """Return the number of bytes that may still be unpacked."""
-        return max(self.limit - self.total, 0)
-
 
 def unpacked(decompressor: Any, packed: bytes, measure: Measure) -> bytes:
     """Return the unpacked bytes of a bz2, lz4 or zstd decompressor, with the size checked step by step."""

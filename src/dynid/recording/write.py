@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import ModelError, RecordingError, require_type
+from dynid.errors import ModelError, RecordingError, optional_package, require_type
 from dynid.escape import csv_line
 from dynid.files import write_whole
 from dynid.recording.recording import COLUMN_STEMS, SIGNAL_ATTRIBUTES, Recording
@@ -74,29 +74,20 @@ def write_npz(recording: Recording, path: str | Path) -> Path:
     return Path(path)
 
 
-def pandas() -> Any:
-    """Return the package pandas; raise an error with installation advice if it is missing."""
-    try:
-        import pandas as found
-    except ImportError:
-        raise RecordingError("tables of pandas need the package pandas: pip install pandas",
-                             code="missing-package") from None
-    return found
-
-
 def to_frame(data: Recording | Samples) -> Any:
     """Return a table with one row per sample: time, position_<joint>, velocity_<joint>, torque_<joint> and so on.
 
     Tables of samples also have acceleration_<joint> and keep_<joint>, which states whether a row is used.
     """
+    pandas = optional_package("pandas", "pandas")
     if isinstance(data, Recording):
-        return pandas().DataFrame(recording_columns(data))
+        return pandas.DataFrame(recording_columns(data))
     names = data.joints or tuple(str(j + 1) for j in range(data.dof))
     table: dict[str, Any] = {"time": data.t}
     for prefix, signal in (("position", data.q), ("velocity", data.dq), ("acceleration", data.ddq),
                            ("torque", data.tau), ("keep", data.keep)):
         table |= {f"{prefix}_{name}": signal[:, j] for j, name in enumerate(names)}
-    return pandas().DataFrame(table)
+    return pandas.DataFrame(table)
 
 
 def from_frame(frame: Any, mapping: Any = None, robot: Robot | None = None, *, source: str = "a table",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dynid.arrays import Array
-from dynid.errors import RobotError
+from dynid.errors import RobotError, required
 from dynid.quantities import GRAVITY, check_quantity
 from dynid.robot import inertia as ten
 
@@ -27,6 +27,7 @@ Limit = Literal["lower", "upper", "velocity", "acceleration", "effort"]
 
 _LONGEST_NAME = 200  # characters
 _LARGEST_INERTIA = 1e9  # kg, kg m, kg m^2
+_BY_FILE = required("Robot takes a name, joints and bodies", "call dynid.Robot.load('robot.urdf') to read a robot file")
 
 
 def numbered_joints(dof: int) -> tuple[str, ...]:
@@ -155,9 +156,9 @@ class Robot:
     ('joint1', 'joint2', 'joint3')
     """
 
-    name: str
-    joints: tuple[Joint, ...] = ()  # refused below, with the call that reads a file
-    bodies: tuple[Body, ...] = ()
+    name: str = field(default_factory=_BY_FILE)
+    joints: tuple[Joint, ...] = field(default_factory=_BY_FILE)
+    bodies: tuple[Body, ...] = field(default_factory=_BY_FILE)
     gravity: Array = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
     frames: tuple[Frame, ...] = ()
     base: str = "base"
@@ -179,8 +180,7 @@ class Robot:
     def __post_init__(self) -> None:
         if not self.joints:
             raise RobotError(f"robot '{self.name}' has no moving joint, so there is nothing to identify",
-                             f"read a robot file with dynid.Robot.load('{self.name}')"
-                             if not self.bodies and "." in self.name else "", code="no-moving-joint")
+                             code="no-moving-joint")
         if len(self.joints) != len(self.bodies):
             raise RobotError(f"robot '{self.name}' has {len(self.joints)} joints but {len(self.bodies)} bodies",
                              code="joints-without-bodies")
@@ -328,7 +328,6 @@ class Robot:
         if name == self.base:
             return Frame(name, BASE, np.eye(4))
         from dynid.robot.free_base import frame_names
-
         known = ", ".join(frame_names(self, name))
         raise RobotError(f"robot '{self.name}' has no frame '{name}'; it has {known}", code="unknown-frame")
 

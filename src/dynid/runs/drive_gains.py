@@ -189,7 +189,7 @@ def _contradictions(gains: Sequence[DriveGains]) -> list[Finding]:
                 names = tuple(one.joints[j] for j in wrong)
                 ratio = tuple(float(one.values[j] / other.values[j]) for j in wrong)
                 found.append(Finding(
-                    "drive-gains-differ", "suspicious", "warning",
+                    "drive-gains-differ", "problem", "warning",
                     f"Drive gains {one.method} and {other.method} differ by more than their standard deviations: "
                     + ", ".join(f"{name} {x:.3f} times" for name, x in zip(names, ratio, strict=True)) + ".",
                     "drive gains differ", joints=names, evidence={"ratio": ratio}))

@@ -62,8 +62,8 @@ def identify(source: Any = None, data: Any = None, method: str = "auto", **optio
         raise ModelError("identify takes a model, not a robot", "call identify(dynid.Model(robot), samples), or "
                          "identify('robot.urdf', 'log.csv') for a complete identification", code="robot-for-model")
     if not isinstance(source, Problem) and not hasattr(source, "parameters"):
-        raise ModelError(f"identify takes the path of a robot, a model or a problem, not "
-                         f"{'nothing' if source is None else type(source).__name__}",
+        given = "" if source is None else f", not {type(source).__name__}"
+        raise ModelError(f"identify takes the path of a robot, a model or a problem{given}",
                          "call identify('robot.urdf', 'log.csv'), or identify(model, samples)")
     if not isinstance(source, Problem):
         for one in data if isinstance(data, list | tuple) else [data]:

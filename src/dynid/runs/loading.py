@@ -54,7 +54,7 @@ class Resting:
 def left_out_finding(failure: Failure) -> Finding:
     """Return the finding that a log was not used, with the reason."""
     code = failure.code if failure.code in _LEFT_OUT_TITLES else "log-left-out"
-    return Finding(code, "suspicious", "warning", f"A log is not used: {failure.reason}.",
+    return Finding(code, "problem", "warning", f"A log is not used: {failure.reason}.",
                    f"{_LEFT_OUT_TITLES.get(code, 'log not used')} ({failure.source})", logs=(failure.source,))
 
 
@@ -108,7 +108,7 @@ def jump_finding(recording: Recording, robot: Robot) -> Finding | None:
     times = len(jumps.times)
     joint = recording.joints[jumps.joint] if recording.joints else f"joint {jumps.joint + 1}"
     unit = "m" if any(one.kind == "prismatic" for one in robot.joints if one.name == joint) else "rad"
-    return Finding("positions-jump", "suspicious", "warning", (
+    return Finding("positions-jump", "problem", "warning", (
         f"Positions of {recording.source} jump {f'{times} times, first' if times > 1 else 'once,'} at "
         f"{jumps.times[0]:.4g} s, where {joint} moves by {jumps.size:.3g} {unit} in one row: "
         f"{f'the encoder of {joint} was probably reset' if jumps.is_single else 'several runs were probably joined'}. "

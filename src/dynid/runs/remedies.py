@@ -13,8 +13,8 @@ import numpy as np
 from dynid.findings import Finding
 from dynid.recording.column_guess import GUESSED
 from dynid.recording.mapping import per_joint
-from dynid.validate.suspicions.residuals import robust_method
 from dynid.validate.thresholds import UNIT_SPREAD
+from dynid.validate.verdict_checks.residuals import robust_method
 
 if TYPE_CHECKING:
     from dynid.runs.identification import Run

@@ -22,7 +22,7 @@ from dynid.runs.loading import Resting, prepared
 from dynid.runs.models import make_robot
 from dynid.runs.results import load
 from dynid.validate import Reconstruction, SimulationCheck, reconstruct
-from dynid.validate.suspicions.transfer import negative_r2
+from dynid.validate.verdict_checks.transfer import negative_r2
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ class Refusal(DynidError):
         self.status, self.hint, self.where = status, hint, where
 
     @staticmethod
-    def from_error(said: dict[str, Any], status: int = 422) -> Refusal:
-        """Return the error of a worker as a refusal with an HTTP status; an unexpected error has status 500."""
-        return Refusal(500 if said.get("internal") else status, str(said["sentence"]), hint=said.get("hint"),
+    def from_error(said: dict[str, Any]) -> Refusal:
+        """Return the error of a worker as a refusal with an HTTP status, which is 500 for an unexpected error."""
+        return Refusal(500 if said.get("internal") else 422, str(said["sentence"]), hint=said.get("hint"),
                        where=said.get("where"))
 
     def to_dict(self) -> dict[str, Any]:

@@ -54,7 +54,11 @@ def open_studio(folder: Path, run: Path | None = None, host: str = "127.0.0.1", 
     try:
         space, local = studio.workspace, is_loopback(host)
         last = space.session() if local else None
-        listening = _listening_again(host, port, last)
+        listening = None
+        if port == 0 and last is not None:
+            with suppress(DynidError):
+                listening = _listening(host, last[0])
+        listening = listening or _listening(host, port)
         at = listening.getsockname()[1]
         door = Authentication(host, at) if last is None or last[0] != at else Authentication(host, at, last[1])
         if local:
@@ -115,14 +119,6 @@ def opener_file(opened: Opened) -> Path:
     with suppress(RuntimeError):  # without an event loop the folder is removed at the end
         asyncio.get_running_loop().call_later(_OPENER_SECONDS, lambda: path.unlink(missing_ok=True))
     return path
-
-
-def _listening_again(host: str, port: int, last: tuple[int, str] | None) -> socket.socket:
-    """Return a socket at the given port; if no port is given, at the port of the last studio, if that port is free."""
-    if port == 0 and last is not None:
-        with suppress(DynidError):
-            return _listening(host, last[0])
-    return _listening(host, port)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -30,9 +30,9 @@ from dynid.validate.hypotheses.trial import contradiction
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruction import Reconstruction, reconstruct
 from dynid.validate.residual_statistics import ResidualTests, residual_tests
-from dynid.validate.suspicions import Case, Refit, suspicious
-from dynid.validate.suspicions.cause_findings import NAMES
 from dynid.validate.unresolved_friction import friction_worths
+from dynid.validate.verdict_checks import Case, Refit, run_checks
+from dynid.validate.verdict_checks.cause_findings import NAMES
 from dynid.validate.words import joint_label, joints_listed, listed, sentence
 
 _EXACT_FIT_PERCENT = 1e-6  # percent: a fit with a smaller error is exact
@@ -82,7 +82,7 @@ class Verdict:
     @property
     def good(self) -> bool:
         """Whether there are no warnings and all parameters are identified."""
-        return not self.of_kind("suspicious") and not self.of_kind("not-excited")
+        return not self.of_kind("problem") and not self.of_kind("not-excited")
 
     def text(self) -> str:
         """Return headline and findings, one per line."""
@@ -91,7 +91,7 @@ class Verdict:
     def plot(self) -> Any:
         """Return a plotly figure of each parameter's standard error, grouped by excitation: the torque change of one
         standard error, in percent of the torque of the joint that the parameter affects most."""
-        objects = optional_package("plotly.graph_objects", "plot")
+        objects = optional_package("plotly.graph_objects", "dynid[plot]")
         made = objects.Figure()
         for status in ("identified", "weak", "poorly-determined", "not-excited"):
             own = [one for one in self.excitation.parameters if one.status == status]
@@ -103,7 +103,7 @@ class Verdict:
         return f"<Verdict: {self.headline}>"
 
     def _repr_html_(self) -> str:
-        urgent = [(one.title, one.text) for one in self.findings if one.kind in ("suspicious", "not-excited")]
+        urgent = [(one.title, one.text) for one in self.findings if one.kind in ("problem", "not-excited")]
         others = [(one.title, one.text) for one in self.findings if one.kind in ("identified", "validation")]
         return html_tables.card(self.headline, html_tables.listed(urgent),
                                 html_tables.listed(others, folded=f"{len(others)} more"))
@@ -143,7 +143,7 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     >>> tau += 0.01 * np.random.default_rng(1).normal(size=tau.shape)
     >>> samples = dynid.Samples.from_arrays(q, dq, ddq, tau * [1, -1, 1], rate=100.0)
     >>> said = dynid.verdict(dynid.identify(model, samples, method="wls"), samples)
-    >>> [(one.code, one.joints) for one in said.of_kind("suspicious")]
+    >>> [(one.code, one.joints) for one in said.of_kind("problem")]
     [('torque-sign', ('joint2',))]
     """
     require_type(estimate, Estimate, "verdict", "verdict(estimate, samples)")
@@ -156,7 +156,7 @@ def verdict(estimate: Estimate, samples: Samples | Sequence[Samples] | Problem, 
     free = robot is not None and robot.has_free_base
     case = Case(problem, estimate, own, residual_tests(own), data_excitation(problem, estimate),
                 () if free else drive_gains(problem, estimate), tried, cross, physics, cutoff)
-    suspected, cause = suspicious(case)
+    suspected, cause = run_checks(case)
     known = [explains_misfit(one) for one in (*found, *suspected)]
     is_explained = free or cause.findings or "cause" in known
     wrong = [*found, *suspected, *(() if is_explained else _unexplained(case, cause.weighed, "term" in known))]
@@ -315,7 +315,7 @@ def _unexplained(case: Case, weighed: Sequence[Weighed], is_patterned: bool) -> 
     if opposed:
         better += f"; gravity acts on {joints_listed(opposed)} against the direction that the robot file predicts"
     is_most = in_fit or ratio * thresholds.SECOND_MATERIAL >= 1.0
-    yield Finding("unexplained-misfit", "suspicious" if is_most else "validation", "warning" if is_most else "info",
+    yield Finding("unexplained-misfit", "problem" if is_most else "validation", "warning" if is_most else "info",
                   sentence(f"the joints contradict each other: {better}; check that link lengths, axes and zero "
                            "positions of the robot file are those of this machine, and the torque scale of each joint"
                            if is_most else better), "joints contradict each other" if is_most else "unexplained misfit",

@@ -195,7 +195,7 @@ def explains_misfit(finding: Finding) -> Literal["cause", "term"] | None:
     term ("term"), or not at all (None)."""
     if finding.severity == "fatal" or finding.code in CAUSES | BAD_ROWS:
         return "cause"
-    return "term" if finding.code.startswith(MISSING_TERM) and finding.kind == "suspicious" else None
+    return "term" if finding.code.startswith(MISSING_TERM) and finding.kind == "problem" else None
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:

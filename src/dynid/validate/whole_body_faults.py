@@ -98,7 +98,7 @@ def _constant_forces(whole: WholeBody, source: str) -> Iterator[Finding]:
         lost = [name for name, is_still in zip(_COMPONENTS, still, strict=False) if is_still]
         other = ("; equations without contact forces do not need it: --set floating.equations=projected"
                  if whole.log.tau is not None and whole.log.contacts else "")
-        yield Finding("foot-force-constant", "suspicious", "warning", f"The {', '.join(lost)} at '{wrench.frame}' has "
+        yield Finding("foot-force-constant", "problem", "warning", f"The {', '.join(lost)} at '{wrench.frame}' has "
                       f"the same value throughout {source}, while the other components change: its column is "
                       "consistent with a missing or wrong signal. Map the right columns with --set "
                       f"'log.foot_force=[...]'{other}.", f"constant force ({wrench.frame})", logs=(source,),
@@ -118,7 +118,7 @@ def _turned_imu(whole: WholeBody, source: str) -> Iterator[Finding]:
         return
     turn = np.cross(bias, mean) / float(mean @ mean)
     values = ", ".join(f"{value:.3g}" for value in turn)
-    yield Finding("imu-mounting", "suspicious", "warning", f"The horizontal bias of the specific force of {source} is "
+    yield Finding("imu-mounting", "problem", "warning", f"The horizontal bias of the specific force of {source} is "
                   f"{size:.2g} m/s^2, more than sensors usually have: consistent with axes that are turned by "
                   f"({values}) rad from the frame at '{imu.frame}'. The bias is removed, the turn is not: "
                   f"{_REMEDIES['imu-mounting']}.", f"{_FAULT_TITLES['imu-mounting']} ({imu.frame})", logs=(source,),
@@ -316,7 +316,7 @@ def _finding(best: _Tested, source: str) -> Finding:
     text = (f"The data of {source} are consistent with {words} at '{fault.where}' (standard error "
             f"{', '.join(f'{value:.2g}' for value in best.std)}{' ' + fault.unit if fault.unit else ''}), which "
             f"explains {100 * best.explained:.0f} % of the squared residuals: {_REMEDIES[fault.code]}.")
-    return Finding(fault.code, "suspicious", "warning", text, f"{_FAULT_TITLES[fault.code]} ({fault.where})",
+    return Finding(fault.code, "problem", "warning", text, f"{_FAULT_TITLES[fault.code]} ({fault.where})",
                    logs=(source,),
                    evidence={"values": tuple(map(float, best.values)), "std": tuple(map(float, best.std)),
                              "explained": best.explained})

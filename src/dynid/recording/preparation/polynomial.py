@@ -115,7 +115,9 @@ class PolynomialKernel:
     def values(self, s: Array, derivative: int = 0, shape: np.polynomial.Polynomial | None = None) -> Array:
         """Return the kernel's derivative at lags s (s), zero outside the window: g^(k) = (-2/T)^k 2/T (w R)^(k).
 
-        It repeats (w R)' = (1 - x)^(a-1) (1 + x)^(b-1) [(b - a - (a + b) x) R + (1 - x^2) R']. shape: replaces R.
+        Each derivative is (w R)' = (1 - x)^(a-1) (1 + x)^(b-1) [(b - a - (a + b) x) R + (1 - x^2) R'].
+
+        shape: replaces R.
         """
         a, b, shape = self.alpha, self.beta, self.shape if shape is None else shape
         for _ in range(derivative):

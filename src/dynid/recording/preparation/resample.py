@@ -28,8 +28,8 @@ _TOO_CLOSE = 0.2  # intervals: closer time stamps are one instant, with the late
 _MAX_GAP_INTERVALS = 2.5  # intervals: a grid point between measurements further apart is not used
 _GAP_INTERVALS, _GAP_SECONDS = 5.0, 0.010  # default longest interpolated gap: the larger of both
 _FEW_REPEATS = 1e-3  # share of the rows below which repeated rows are accepted
-_STANDS_STILL = 20  # equal rows: from here on the robot is at rest, and the source is not just slow
-_MAX_REFINEMENT = 20  # a finer grid contains no more information
+_STANDS_STILL = 20  # equal rows in succession from which on the robot is at rest, and not only the source slow
+_MAX_REFINEMENT = 20  # rate of the grid over that of the log; a finer grid contains no more information
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +164,7 @@ def repeated_rows(x: Array, likely: bool) -> Rows:
 def stale_rows(q: Array, same: Rows) -> Rows:
     """Return which of the repeating rows `same` (samples,) are not new measurements.
 
-    If most repeated rows occur in steady motion, all of them count, except long rests of the robot.
+    If most repeated rows occur in steady motion, none of them is a new measurement, except long rests of the robot.
     """
     stale = advancing(q, same)
     if np.sum(stale) <= _FEW_REPEATS * len(q):

@@ -38,8 +38,8 @@ class KernelOptions:
 
     Attributes:
         order, product_order: order N of the kernel, and N* of products.
-        alpha, beta: exponents.
-        delay: s; None for a zero of the next polynomial.
+        alpha, beta: exponents of the weight.
+        delay: delay of the filtered signal, s; None for the latest zero of the polynomial of the next order.
         suppress: suppressed frequencies, Hz.
     """
 
@@ -152,7 +152,7 @@ class RowFilter:
 
     @property
     def delay(self) -> float:
-        """Delay of a row in a stream, s, by both kernels."""
+        """Delay of a row in a stream, s: the sum of those of the motion's kernel and the row's kernel."""
         return self.late / self.rate + self.motion.delay_s
 
     @property

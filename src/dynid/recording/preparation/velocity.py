@@ -71,7 +71,7 @@ def compare(q: Array, dq: Array, rate: float, cutoff: float, segments: Segments,
 def _scale_delay_rest(measured: Array, v: Array, a: Array, rate: float) -> tuple[float, float, float]:
     """Return scale, delay (s) and relative residual of measured(t) = scale * v(t - delay), by three Gauss-Newton steps.
 
-    They use v(t - d - e) = v(t - d) - e a(t - d).
+    A step linearises the delay: v(t - d - e) = v(t - d) - e a(t - d), with the acceleration a.
     """
     scale, delay, rest = 1.0, 0.0, 1.0
     size = max(float(np.std(v)), 1e-300)

@@ -1,10 +1,10 @@
 // Step 8, Actuators: servos and legs without torque sensors, from positions and commands alone.
 
 import { get, job, resultPath } from "./api.js";
-import { button, checkbox, el, field, fill, keep, number, select, table, typeset } from "./dom.js";
+import { button, checkboxes, el, field, fill, keep, number, select, table, typeset } from "./dom.js";
 import { dropPlace, fileList } from "./files.js";
 import { Plot, color } from "./plot.js";
-import { attempt } from "./problems.js";
+import { attempt, showFailure } from "./problems.js";
 import { on, running, store } from "./store.js";
 import { group, note, panel } from "./step.js";
 
@@ -30,7 +30,7 @@ export class ActuatorStep {
     this.command = textBox({ placeholder: "guessed" });
     this.unit = select([["", "rad"], ["deg", "degrees"]], "", () => {});
     this.gains = el("div", { class: "fields" });
-    this.others = el("fieldset", { class: "bar" });
+    this.others = el("div");
     this.list = el("div");
     group(this.root, "Moved part").append(el("div", { class: "fields" }, field("What the drives move", this.robot, { where: "robot", wide: true })), this.pendulum);
     group(this.root, "Logs").append(dropPlace(this.root, "Logs with positions and commands", { role: "actuators", hint: "CSV, NPZ, Parquet, or JSON of BAM. All logs in the list are used.", sent: () => {} }), this.list,
@@ -50,11 +50,7 @@ export class ActuatorStep {
     on("ended", (now) => {
       if (now.kind !== "actuators") return;
       if (now.result) this.openResult(now.result);
-      else if (now.state === "failed") {
-        attempt(this.root, () => {
-          throw Object.assign(new Error(now.error?.sentence || "The identification failed."), { status: 0, hint: now.error?.hint, where: now.error?.where });
-        });
-      }
+      else if (now.state === "failed") showFailure(this.root, now, "The identification failed.");
     });
   }
 
@@ -79,7 +75,7 @@ export class ActuatorStep {
     const law = this.laws?.find((one) => one.name === this.law.value);
     const own = (law?.parameters || []).map((one) => one.name), offered = (this.further || []).filter((name) => !name.endsWith("_limit") || own.includes(name)); // a limit belongs to a law
     this.also = new Set([...this.also].filter((name) => offered.includes(name)));
-    fill(this.others, el("legend", { text: "Estimate also" }), offered.map((name) => checkbox(name.replaceAll("_", " "), this.also.has(name), (now) => (now ? this.also.add(name) : this.also.delete(name)))));
+    fill(this.others, checkboxes("Estimate also", offered, this.also, { label: (name) => name.replaceAll("_", " "), quiet: false }));
     this.inputs = Object.fromEntries((law?.parameters || []).map((one) => [one.name, textBox({ placeholder: one.estimated ? "estimated" : "default" })]));
     fill(this.gains, law ? el("p", { class: "hint wide", text: law.summary }) : [], (law?.parameters || []).map((one) => field(`${one.name}${one.unit ? `, ${typeset(one.unit)}` : ""}`, this.inputs[one.name], { where: `actuators.gains.${one.name}` })));
   }

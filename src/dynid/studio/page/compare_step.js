@@ -2,7 +2,7 @@
 
 import { job } from "./api.js";
 import { clock } from "./clock.js";
-import { button, checkbox, el, field, fill, keep, number, percent, select, table, unitOf } from "./dom.js";
+import { button, checkboxes, el, facts, field, fill, keep, number, percent, select, table, unitOf } from "./dom.js";
 import { shortName } from "./files.js";
 import { parameterTable, pairTable } from "./parameters.js";
 import { FOREST_ROW_PX, forest, frictionCurves, torqueCurves } from "./result_plots.js";
@@ -10,7 +10,7 @@ import { Plot } from "./plot.js";
 import { attempt } from "./problems.js";
 import { choices, labelOf, results } from "./results.js";
 import { trackOf } from "./stage.js";
-import { on, running, store } from "./store.js";
+import { freeJoints, on, running, store } from "./store.js";
 import { group, note, panel } from "./step.js";
 import { verdictOf } from "./verdict.js";
 
@@ -55,7 +55,7 @@ export class CompareStep {
   }
 
   // Units of the chosen joint; results of earlier versions do not state them.
-  get units() { return this.curves.units?.[this.joint] || unitOf(store.robot?.joints.filter((one) => one.free !== null)[this.joint]?.kind); }
+  get units() { return this.curves.units?.[this.joint] || unitOf(freeJoints()[this.joint]?.kind); }
 
   get ready() { return Boolean(store.state?.settings.robot && store.state.settings.logs.length); }
 
@@ -69,17 +69,10 @@ export class CompareStep {
     this.showChoice();
     if (store.catalogue) {
       const names = store.catalogue.methods.map((one) => one.name).filter((name) => name !== "auto");
-      keep(this.picks, names, () => [this.boxes("Methods", names.filter((name) => USUAL.includes(name))),
-        el("details", {}, el("summary", { text: "More methods" }), this.boxes("More methods", names.filter((name) => !USUAL.includes(name))))]);
+      keep(this.picks, names, () => [checkboxes("Methods", names.filter((name) => USUAL.includes(name)), this.wanted),
+        el("details", {}, el("summary", { text: "More methods" }), checkboxes("More methods", names.filter((name) => !USUAL.includes(name)), this.wanted))]);
     }
     if (!this.root.hidden) this.open();
-  }
-
-  boxes(legend, names) {
-    return el("fieldset", { class: "bar" }, el("legend", { class: "quiet", text: legend }), names.map((name) => checkbox(name, this.wanted.has(name), (now) => {
-      if (now) this.wanted.add(name);
-      else this.wanted.delete(name);
-    })));
   }
 
   showChoice() {
@@ -170,9 +163,7 @@ export class CompareStep {
 
   showCross(cross) {
     this.cross.parentElement.hidden = !cross;
-    if (!cross) return;
-    fill(this.cross, el("dl", { class: "numbers" }, [["cross-validation error", percent(cross.mean)], ["standard deviation between blocks", percent(cross.spread)]]
-      .map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))));
+    if (cross) fill(this.cross, facts([["cross-validation error", percent(cross.mean)], ["standard deviation between blocks", percent(cross.spread)]]));
   }
 
   showMethods(methods) {

@@ -80,6 +80,15 @@ export function table(caption, head, rows, given = {}) {
       }))))));
 }
 
+// A list of named values.
+export const facts = (pairs) => el("dl", { class: "numbers" }, pairs.map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }))));
+
+// A group of checkboxes that add names to a set, or remove them.
+export function checkboxes(legend, names, chosen, { label = (name) => name, quiet = true } = {}) {
+  return el("fieldset", { class: "bar" }, el("legend", { class: quiet ? "quiet" : "", text: legend }),
+    names.map((name) => checkbox(label(name), chosen.has(name), (now) => (now ? chosen.add(name) : chosen.delete(name)))));
+}
+
 // Format a number with four digits, without trailing zeros.
 export function number(value, digits = 4) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";

@@ -1,7 +1,7 @@
 // Step 7, Live: online estimates from a replayed log or a stream.
 
 import { job } from "./api.js";
-import { button, el, field, fill, keep, number, percent, select, table } from "./dom.js";
+import { button, el, facts, field, fill, keep, number, percent, select, table } from "./dom.js";
 import { labelOf, shortName } from "./files.js";
 import { Plot, color } from "./plot.js";
 import { attempt } from "./problems.js";
@@ -78,11 +78,11 @@ export class LiveStep {
     this.arrows(look.contact);
     if (this.root.hidden) return;
     if (!this.numbers.children.length) {
-      this.head = el("dl", { class: "numbers" });
+      this.head = el("div");
       this.body = el("div");
       fill(this.numbers, this.head, this.curve.root, this.body);
     }
-    fill(this.head, numbersOf(look).map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value }))));
+    fill(this.head, facts(numbersOf(look)));
     if (Date.now() - (this.drawn || 0) > 400) this.draw(look);
     this.tell(look.events || []);
   }

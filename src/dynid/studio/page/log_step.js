@@ -2,13 +2,13 @@
 
 import { filePath, remove, stopReading, task } from "./api.js";
 import { clock } from "./clock.js";
-import { button, el, field, fill, keep, number, select, table, unitOf } from "./dom.js";
+import { button, el, facts, field, fill, keep, number, select, table, unitOf } from "./dom.js";
 import { dropPlace, fileList, labelOf, shortName } from "./files.js";
 import { columnTable, signalChoices } from "./columns.js";
 import { Plot, color, shaded } from "./plot.js";
-import { attempt, clearProblems, showProblem } from "./problems.js";
+import { attempt, clearProblems, onPage, showProblem } from "./problems.js";
 import { trackOf } from "./stage.js";
-import { change, emit, on, refresh, store } from "./store.js";
+import { change, emit, freeJoints, on, refresh, store } from "./store.js";
 import { group, note, panel } from "./step.js";
 
 const UNITS = [["", "guessed"], "rad", "deg", "m", "mm"], VELOCITY_UNITS = [...UNITS, "rpm"], TIME_UNITS = [["", "guessed"], "s", "ms", "us", "ns"];
@@ -160,7 +160,7 @@ export class LogStep {
       return;
     }
     this.log = log.value;
-    this.setUsable(!this.log.standstill?.suspicious);
+    this.setUsable(!this.log.standstill?.problem);
     this.unseen = this.root.hidden;
     if (!this.unseen) this.show();
   }
@@ -181,7 +181,7 @@ export class LogStep {
   }
 
   joints() {
-    return (store.robot?.joints || []).filter((joint) => joint.free !== null).map((joint) => joint.name);
+    return freeJoints().map((joint) => joint.name);
   }
 
   showColumns() {
@@ -217,11 +217,10 @@ export class LogStep {
   showFound() {
     const { log } = this;
     fill(this.found, el("p", { id: "shown-log" }, "Shown: ", el("strong", { text: shortName(log.name) }), this.role === "validation" ? " (validation)" : ""),
-      el("dl", { class: "numbers" }, [["rows", log.rows], ["length", `${number(log.seconds, 4)} s`], ["rate", `${number(log.rate, 4)} Hz`], ["signals", log.signals.join(", ")]]
-        .map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))),
-      log.standstill?.sentence ? note(log.standstill.sentence, log.standstill.suspicious ? "bad" : "good") : null,
+      facts([["rows", log.rows], ["length", `${number(log.seconds, 4)} s`], ["rate", `${number(log.rate, 4)} Hz`], ["signals", log.signals.join(", ")]]),
+      log.standstill?.sentence ? note(log.standstill.sentence, log.standstill.problem ? "bad" : "good") : null,
       log.findings.length ? note(gathered(log.findings)) : null,
-      log.notes.length ? el("details", {}, el("summary", { text: `Assumptions and preparation (${log.notes.length})` }), el("ul", { class: "plain" }, log.notes.map((text) => el("li", { class: "hint", text })))) : null);
+      log.notes.length ? el("details", {}, el("summary", { text: `Assumptions and preparation (${log.notes.length})` }), el("ul", { class: "plain" }, log.notes.map((text) => el("li", { class: "hint", text: onPage(text) })))) : null);
   }
 
   showPlots() {
@@ -269,7 +268,7 @@ function plottedNames(log, joints) {
 
 // Axis title of a signal with its units; columns of a free base precede the joints and have their own units.
 function axisTitle(signal, curves, log) {
-  const base = store.robot?.free_base ? 6 : 0, free = (store.robot?.joints || []).filter((joint) => joint.free !== null).slice(base);
+  const base = store.robot?.free_base ? 6 : 0, free = freeJoints().slice(base);
   const first = base ? log.q.length - free.length : 0;
   const units = new Set(curves.filter((i) => i >= first).map((i) => unitOf(free[i - first]?.kind)[signal]));
   return units.size ? `${signal}, ${[...units].join(" or ")}` : signal;

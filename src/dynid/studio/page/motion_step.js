@@ -6,7 +6,7 @@ import { dropPlace } from "./files.js";
 import { Plot, color } from "./plot.js";
 import { attempt } from "./problems.js";
 import { trackOf } from "./stage.js";
-import { on, running, store } from "./store.js";
+import { freeJoints, on, running, store } from "./store.js";
 import { group, note, panel } from "./step.js";
 
 export class MotionStep {
@@ -105,7 +105,7 @@ export class MotionStep {
     note("Run motion.csv on the robot, record positions and torques, and upload the log in step 3.", "good"));
     this.positions.show(() => ({
       data: motion.q.map((q, i) => ({ x: motion.t, y: q, type: "scatter", mode: "lines", name: motion.joints[i], line: { color: color(i), width: 1.5 } })),
-      layout: { xaxis: { title: { text: "time, s" } }, yaxis: { title: { text: `position, ${[...new Set(store.robot.joints.filter((joint) => joint.free !== null).map((joint) => unitOf(joint.kind).position))].join(" or ")}` } } } }));
+      layout: { xaxis: { title: { text: "time, s" } }, yaxis: { title: { text: `position, ${[...new Set(freeJoints().map((joint) => unitOf(joint.kind).position))].join(" or ")}` } } } }));
     this.play(motion);
   }
 

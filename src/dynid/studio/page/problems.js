@@ -23,10 +23,10 @@ function placeOf(panel, where) {
 // Advice for the command line in the words of the page: a setting is named by the label of its field.
 export function onPage(text) {
   const option = /(add |use |or )?--set (?:'([\w.]+)=([^']*)'|([\w.]+)=([^'\s;,)]*))/g;
-  return text.replace(/, or \w+ = "[^"]*" under \[\w+\]/g, "").replace(option, (whole, verb, quoted, list, setting, value = list) => {
+  return text.replace(/, or \w+ = (?:"[^"]*"|\[[^\]]*\]) under \[\w+\]/g, "").replace(option, (whole, verb, quoted, list, setting, value = list) => {
     const place = placeOf(document, quoted || setting), label = place?.dataset.label || place?.querySelector("label")?.firstChild.textContent;
     if (!label) return whole;
-    const isExample = /^$|[[{]|\.\.\./.test(value), start = verb === "or " ? verb : "";
+    const isExample = /^$|[[{]|\.\.\.|^[A-Z]+(\.\w+)?$/.test(value), start = verb === "or " ? verb : "";
     if (verb) return start + (isExample ? `fill in “${label}”` : `set “${label}” to ${value}`);
     return isExample ? `“${label}”` : `“${label}”: ${value}`;
   });
@@ -43,6 +43,12 @@ export function showProblem(panel, problem) {
   }
   const box = panel.querySelector(":scope > .alert");
   box.replaceChildren(el("p", {}, el("strong", { text: place ? "See below: " : "" }), text));
+}
+
+// Show why a job of a step failed.
+export function showFailure(panel, job, otherwise) {
+  clearProblems(panel);
+  showProblem(panel, { message: job.error?.sentence || otherwise, hint: job.error?.hint, where: job.error?.where });
 }
 
 // Run an action of a step; an error is shown in its panel.

@@ -2,6 +2,7 @@
 
 import { stop } from "./api.js";
 import { button, el } from "./dom.js";
+import { onPage } from "./problems.js";
 import { on } from "./store.js";
 
 const KINDS = { run: "Identification", compare: "Comparison of methods", motion: "Search for a motion", live: "Live", payload: "Payload", code: "Code", actuators: "Actuators" };
@@ -63,5 +64,5 @@ function words(job) {
   // Only the first sentence of a verdict, which states whether the model is good.
   if (job.state === "done") return `${kind}: ${job.sentence.split(/\.\s/)[0].replace(/\.$/, "")}. (${Math.round(10 * job.seconds) / 10} s)`;
   if (job.state === "stopped") return `${kind}: stopped.`;
-  return `${kind}: ${job.error?.sentence || "failed."}${job.error?.hint ? ` ${job.error.hint}` : ""}`;
+  return onPage(`${kind}: ${job.error?.sentence || "failed."}${job.error?.hint ? ` ${job.error.hint}` : ""}`);
 }

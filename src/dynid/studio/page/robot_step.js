@@ -1,10 +1,10 @@
 // Step 1, Robot: a file or a built-in robot, its joints to move by hand, and the links that are not physically consistent.
 
 import { filePath, post, remove, task } from "./api.js";
-import { button, el, field, fill, keep, number, select, table } from "./dom.js";
+import { button, el, facts, field, fill, keep, number, select, table } from "./dom.js";
 import { dropPlace, fileList, shortName } from "./files.js";
 import { attempt } from "./problems.js";
-import { change, on, refresh, store } from "./store.js";
+import { change, freeJoints, on, refresh, store } from "./store.js";
 import { group, note, panel } from "./step.js";
 
 const DEGREES = 180 / Math.PI;
@@ -98,8 +98,8 @@ export class RobotStep {
     const missing = robot.visuals.filter((visual) => visual.problem);
     const mass = robot.bodies.reduce((sum, body) => sum + (body.mass || 0), 0);
     return [
-      el("dl", { class: "numbers" }, [["moving joints", robot.free_base ? `${robot.dof - 6} and a free base` : robot.dof], ["links", robot.bodies.length], ["mass of all links", `${number(mass, 3)} kg`],
-        ["gravity", robot.gravity.map((v) => number(v, 3)).join(", ")]].map(([name, value]) => el("div", {}, el("dt", { text: name }), el("dd", { text: value })))),
+      facts([["moving joints", robot.free_base ? `${robot.dof - 6} and a free base` : robot.dof], ["links", robot.bodies.length], ["mass of all links", `${number(mass, 3)} kg`],
+        ["gravity, m/s²", robot.gravity.map((v) => number(v, 3)).join(", ")]]),
       wrong.length ? note([`${wrong.length === 1 ? "One link of this file is" : `${wrong.length} links of this file are`} not physically consistent: red in the scene, with the reason below. `
         + "Identification does not need these values; simulators do."], "bad") : note("Every link of this file is physically consistent.", "good"),
       robot.warnings.length ? note(robot.warnings) : null,
@@ -107,8 +107,7 @@ export class RobotStep {
   }
 
   jointSliders(robot) {
-    const free = robot.joints.filter((joint) => joint.free !== null);
-    const rows = free.map((joint) => {
+    const rows = freeJoints().map((joint) => {
       const straight = joint.kind === "prismatic", unit = straight ? "m" : "°", scale = straight ? 1 : DEGREES;
       const low = joint.lower ?? (straight ? -1 : -Math.PI), high = joint.upper ?? (straight ? 1 : Math.PI);
       const reading = el("output");

@@ -2,7 +2,7 @@
 
 import { job } from "./api.js";
 import { button, checkbox, el, field, keep, percent, select, table } from "./dom.js";
-import { attempt } from "./problems.js";
+import { attempt, showFailure } from "./problems.js";
 import { change, on, running, store } from "./store.js";
 import { group, note, panel } from "./step.js";
 
@@ -18,9 +18,7 @@ export class RunStep {
     on("state", () => this.update());
     on("catalogue", () => this.update());
     on("job", () => this.enable());
-    on("ended", (now) => now.kind === "run" && now.state === "failed" && attempt(this.root, () => {
-      throw Object.assign(new Error(now.error?.sentence || "The run failed."), { status: 0, hint: now.error?.hint, where: now.error?.where });
-    }));
+    on("ended", (now) => now.kind === "run" && now.state === "failed" && showFailure(this.root, now, "The run failed."));
   }
 
   edit(make) {

@@ -1,6 +1,7 @@
 // Common parts of all steps: a panel with a heading, an introduction and an area for problems.
 
 import { el } from "./dom.js";
+import { onPage } from "./problems.js";
 
 export function panel(name, title, lead) {
   const root = el("div", { role: "tabpanel", id: `panel-${name}`, "aria-labelledby": `tab-${name}`, tabIndex: 0, hidden: true },
@@ -17,6 +18,7 @@ export function group(root, title, ...children) {
   return body;
 }
 
+// A remark of one or several sentences; advice for the command line is given in the words of the page.
 export function note(text, kind = "") {
-  return el("div", { class: `note ${kind}` }, (Array.isArray(text) ? text : [text]).map((one) => el("p", { text: one })));
+  return el("div", { class: `note ${kind}` }, [text].flat().map((one) => el("p", { text: onPage(one) })));
 }

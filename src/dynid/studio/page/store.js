@@ -33,6 +33,9 @@ export function takeJob(job) {
   if (ended && before) emit("ended", job);
 }
 
+// Joints that are moved independently, in the order of all logs and results.
+export const freeJoints = () => (store.robot?.joints || []).filter((joint) => joint.free !== null);
+
 export const running = () => store.job?.state === "running";
 
 export async function refresh() {

@@ -1,7 +1,7 @@
 // Step 6, Use: the verdict in words, the report, output files, and the run file and command that repeat the result.
 
 import { job, resultPath } from "./api.js";
-import { button, checkbox, el, field, fill, keep, select } from "./dom.js";
+import { button, checkboxes, el, field, fill, keep, select } from "./dom.js";
 import { labelOf, shortName } from "./files.js";
 import { attempt } from "./problems.js";
 import { choices, results } from "./results.js";
@@ -79,10 +79,7 @@ export class UseStep {
   }
 
   codes(chosen) {
-    return [el("fieldset", { class: "bar" }, el("legend", { class: "quiet", text: "Languages" }), LANGUAGES.map((name) => checkbox(name === "c" ? "C" : name, this.languages.has(name), (now) => {
-      if (now) this.languages.add(name);
-      else this.languages.delete(name);
-    }))), el("div", { class: "row" }, button("Write code", () => attempt(this.root, () => job("code", { result: chosen.id, languages: [...this.languages] })), { "data-job": "code" }),
+    return [checkboxes("Languages", LANGUAGES, this.languages, { label: (name) => (name === "c" ? "C" : name) }), el("div", { class: "row" }, button("Write code", () => attempt(this.root, () => job("code", { result: chosen.id, languages: [...this.languages] })), { "data-job": "code" }),
     el("p", { class: "hint", text: "Inverse dynamics and related functions, without dependencies. The files appear under Downloads." }))];
   }
 

@@ -81,13 +81,13 @@ def _texts(given: Any, where: str) -> list[str]:
     if given is None:
         return []
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise DynidError("a setting of the step Actuators must be a list of names", where=where)
+        raise DynidError(f"the setting {where} must be a list of names", where=where)
     return [one.strip() for one in given if one.strip()]
 
 
 def _word(given: Any, where: str) -> str | None:
     if given is not None and not isinstance(given, str):
-        raise DynidError("this setting of the step Actuators must be a name", where=where)
+        raise DynidError(f"the setting {where} must be a name", where=where)
     return given or None
 
 
@@ -95,7 +95,7 @@ def _number(given: Any, where: str) -> float | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float):
-        raise DynidError("this setting of the step Actuators must be a number", where=where)
+        raise DynidError(f"the setting {where} must be a number", where=where)
     return float(given)
 
 
@@ -104,7 +104,7 @@ def _numbers(given: Any, where: str) -> dict[str, float | list[float]]:
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise DynidError("a setting of the step Actuators must be a table of numbers by name", where=where)
+        raise DynidError(f"the setting {where} must be a table of numbers by name", where=where)
     found: dict[str, float | list[float]] = {}
     for name, own in given.items():
         values = own if isinstance(own, list) else [own]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -100,24 +100,6 @@ def _look(stream: StreamWatcher, robot: Robot, t: float, q: Array) -> dict[str, 
         tree = None
     return {"t": t, "q": plain(q, 6), "q_tree": tree, "samples": stream.samples, "parameters": None, "payload": None,
             "contact": None, "relative_error": None, "events": stream.events[-20:], **stream.look()}
-
-
-class StreamWatcher(Protocol):
-    """Protocol of an estimator that takes samples, with its present state for the page."""
-
-    @property
-    def samples(self) -> int: ...
-
-    @property
-    def events(self) -> list[dict[str, Any]]: ...
-
-    def feed(self, t: Array, q: Array, tau: Array, reference: Array | None = None) -> None: ...
-
-    def finish(self) -> None: ...
-
-    def complain(self, text: str) -> None: ...
-
-    def look(self) -> dict[str, Any]: ...
 
 
 def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, bounds: Confinement) -> StreamWatcher:
@@ -258,3 +240,7 @@ class Touch:
         return {"contact": {"active": True, "link": link, "probability": plain(share.max()),
                             "point": plain(place[:3, 3]), "force": plain(wrench[0, :3]),
                             "force_std": plain(np.sqrt(np.diagonal(covariance[0])[:3]))}}
+
+
+# An estimator that takes the samples of a stream, with its present state for the page.
+StreamWatcher = ParameterWatcher | LoadWatcher | Touch

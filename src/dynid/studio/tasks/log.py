@@ -49,7 +49,7 @@ _NO_GRAVITY_SHARE, _WRONG_SIGN_SHARE = 0.25, -0.25
 
 
 def chosen_log(params: Mapping[str, Any], settings: RunSettings) -> LogSettings:
-    """Return the requested log, by its number among the logs to identify from or to validate on."""
+    """Return the log with the requested number among the logs for identification or for validation."""
     which = "validate_on" if params.get("role") == "validation" else "logs"
     logs, index = getattr(settings, which), params.get("log", 0)
     if not isinstance(index, int) or not 0 <= index < len(logs):
@@ -297,4 +297,4 @@ def standstill(recording: Recording, dq: Array, robot: Robot) -> dict[str, Any] 
                         "removes it")
     sentence = "; ".join(said) or "the torques at rest agree with the weight of the robot"
     return {"seconds": float(sum(recording.t[b - 1] - recording.t[a] for a, b in stretches)), "joints": joints,
-            "sentence": sentence, "suspicious": bool(said)}
+            "sentence": sentence, "problem": bool(said)}

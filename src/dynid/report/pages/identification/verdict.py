@@ -32,7 +32,7 @@ class FindingGroup:
 
 
 GROUPS = (
-    FindingGroup("suspicious", "Warnings", "poor", "warning"),
+    FindingGroup("problem", "Warnings", "poor", "warning"),
     FindingGroup("not-excited", "Not excited by the data", "fair", "gap"),
     FindingGroup("identified", "Identified parameters", "good", "check"),
     FindingGroup("validation", "Prediction", "plain", "chart"))

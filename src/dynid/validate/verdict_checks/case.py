@@ -78,7 +78,7 @@ class Case:
 
         Flexible friction terms can absorb a fault of the data; a hypothesis about a fault is tested without them.
         """
-        from dynid.validate.suspicions.second_fit import plain_case
+        from dynid.validate.verdict_checks.second_fit import plain_case
         return plain_case(self)
 
     @property
@@ -108,7 +108,7 @@ def suspect(code: str, title: str, about: str, text: str, *, severity: Severity 
             joints: Sequence[str] = (), parameters: Sequence[str] = (), logs: Sequence[str] = (),
             evidence: Evidence | None = None) -> Finding:
     """Return a finding on a problem. title: two or three words; about: subject of the finding."""
-    return Finding(code, "suspicious", severity, sentence(text), f"{title} ({about})", tuple(joints),
+    return Finding(code, "problem", severity, sentence(text), f"{title} ({about})", tuple(joints),
                    tuple(parameters), tuple(logs), evidence or {})
 
 

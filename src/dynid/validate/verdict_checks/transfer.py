@@ -15,7 +15,7 @@ from dynid.validate import thresholds
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.hypotheses.other_log import what_changed
 from dynid.validate.reconstruction import Reconstruction, TorqueFit
-from dynid.validate.suspicions.case import Case, each, suspect
+from dynid.validate.verdict_checks.case import Case, each, suspect
 from dynid.validate.words import joint_label, joints_listed, listed, sentence, span
 
 EXACT_ERROR = 1e-6  # percent: smaller errors are rounding errors
@@ -190,7 +190,7 @@ def blocks_worse_than_nothing(cross: CrossValidation) -> Iterator[Finding]:
         blocks = listed([cross.where[k] for k in bad], 3)
         errors = tuple(float(cross.errors[k]) for k in bad)
         method = "" if cross.method.startswith("pc-") else ", or use --method pc-wls"
-        yield Finding("worse-than-zero", "suspicious", "warning", sentence(
+        yield Finding("worse-than-zero", "problem", "warning", sentence(
             f"{len(bad)} of {len(cross.blocks)} blocks of time are predicted from the others with an error of "
             f"{span(errors)}, no better than zero torque (100 %): {blocks}; do not use these parameters for other "
             f"motions; check these blocks for a contact, another load or damaged rows; if there are none, record a "
@@ -207,7 +207,7 @@ def _finding(code: Literal["worse-than-zero", "worse-than-mean"], text: str, oth
     title = f"{code.replace('-', ' ')}{' torque' if code == 'worse-than-zero' else ''} ({other.source})"
     evidence: dict[str, float | tuple[float, ...]] = {
         "relative_error": tuple(fit.relative_error or 0.0 for fit in judged)}
-    return Finding(code, "suspicious", "warning", sentence(text), title, tuple(fit.name for fit in joints),
+    return Finding(code, "problem", "warning", sentence(text), title, tuple(fit.name for fit in joints),
                    logs=other.sources, evidence=evidence)
 
 

@@ -13,8 +13,8 @@ from dynid.estimate.linear import joint_weights, solve
 from dynid.findings import Finding
 from dynid.regression import Regression, TorqueEquations, fold
 from dynid.regression.known import Known, known_parameters
-from dynid.validate.suspicions.case import Case, each, suspect
 from dynid.validate.thresholds import FALSE_ALARM
+from dynid.validate.verdict_checks.case import Case, each, suspect
 from dynid.validate.words import listed
 
 

@@ -14,7 +14,7 @@ from dynid.recording.check import Hang, decimal_step, hanging_positions, held_sh
 from dynid.recording.preparation.selection import at_limit, found_limits
 from dynid.validate import thresholds
 from dynid.validate.joint_motion import JointMotion
-from dynid.validate.suspicions.case import Case, each, suspect
+from dynid.validate.verdict_checks.case import Case, each, suspect
 from dynid.validate.words import joint_label, joints_listed
 
 _ENDLESS_RANGE = 4.0 * np.pi  # rad: assumed limit of a joint without limits

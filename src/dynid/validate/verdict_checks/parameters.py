@@ -14,7 +14,7 @@ from dynid.regression.equations import unmeasured_joints
 from dynid.validate import thresholds
 from dynid.validate.friction_shape import friction_at, velocity_friction
 from dynid.validate.physical import FreeFall
-from dynid.validate.suspicions.case import Case, each, suspect
+from dynid.validate.verdict_checks.case import Case, each, suspect
 from dynid.validate.words import joints_listed, listed, span
 
 NEGATIVE_TOLERANCE = 1e-9  # relative to the largest value

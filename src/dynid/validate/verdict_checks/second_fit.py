@@ -27,8 +27,8 @@ from dynid.validate.hypotheses.trial import BLOCKS
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt
 from dynid.validate.reconstruction import reconstruct
 from dynid.validate.residual_statistics import residual_tests
-from dynid.validate.suspicions.case import Case, suspect
 from dynid.validate.thresholds import CLEAR_STANDARD_ERRORS, PRICE_RATIO, RELEVANT_TORQUE
+from dynid.validate.verdict_checks.case import Case, suspect
 from dynid.validate.words import joints_listed
 
 METHOD = "wls"  # method of second fits: fast, because it uses the compressed regression alone

@@ -1,6 +1,6 @@
 """Checks for problems, by subject: functions from an estimate with its evidence (`Case`) to findings with codes.
 
-A new check is a function in the module of its subject, and an entry of its stage in SUSPICIONS.
+A new check is a function in the module of its subject, and an entry of its stage in VERDICT_CHECKS.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from typing import Literal
 import numpy as np
 
 from dynid.findings import Finding
-from dynid.validate.suspicions import compensated, cutoff, known, parameters, residuals, signals, transfer
-from dynid.validate.suspicions.case import Case, Check, of_second_fit
-from dynid.validate.suspicions.causes import Explained, Refit, accepted, explained
-from dynid.validate.suspicions.second_fit import unconstrained_case
 from dynid.validate.thresholds import SECOND_FAULT_TORQUE
+from dynid.validate.verdict_checks import compensated, cutoff, known, parameters, residuals, signals, transfer
+from dynid.validate.verdict_checks.case import Case, Check, of_second_fit
+from dynid.validate.verdict_checks.causes import Explained, Refit, accepted, explained
+from dynid.validate.verdict_checks.second_fit import unconstrained_case
 
-__all__ = ["SUSPICIONS", "Case", "Explained", "Refit", "suspicious"]
+__all__ = ["VERDICT_CHECKS", "Case", "Explained", "Refit", "run_checks"]
 
 # Checks by stage, in the order of their findings. Checks of the data come first and use the logs alone. Checks of the
 # fit use the estimate with faults of the data corrected, unless the data make it worthless. Checks of transfer use
 # other logs and blocks of time.
-SUSPICIONS: dict[Literal["data", "fit", "transfer"], tuple[Check, ...]] = {
+VERDICT_CHECKS: dict[Literal["data", "fit", "transfer"], tuple[Check, ...]] = {
     "data": (signals.joints_at_rest, signals.silent_torques, signals.degrees_for_radians, signals.beyond_limits,
              signals.encoders_stuck, signals.torques_saturated, signals.clock_against_velocity,
              signals.velocities_for_positions, signals.rows_held, signals.log_in_itself, signals.positions_rounded,
@@ -44,7 +44,7 @@ _FEW_ROWS = "few-independent-samples"  # parameters then absorb the structure of
 _EXPLAINS_CUTOFF = {"overfit"}  # on other logs: poorly excited parameters change with the cut-off too
 
 
-def suspicious(case: Case) -> tuple[list[Finding], Explained]:
+def run_checks(case: Case) -> tuple[list[Finding], Explained]:
     """Return the findings of all checks, and the causes that explain the data.
 
     If the data make the fit worthless, only faults of the data are reported. A large loss of accuracy by physical
@@ -53,18 +53,18 @@ def suspicious(case: Case) -> tuple[list[Finding], Explained]:
     """
     if case.has_free_base:  # faults of such logs are checked by `whole_body_faults`
         return _look(_FREE_BASE_CHECKS, case), Explained((), case)
-    found = _look(SUSPICIONS["data"], case)
+    found = _look(VERDICT_CHECKS["data"], case)
     if any(finding.severity == "fatal" for finding in found):
         return found, Explained((), case)
     priced, free = unconstrained_case(case)
     cause = accepted(explained(free.plain), free)
-    fit = [] if cause.done else _look(SUSPICIONS["fit"], cause.case)
+    fit = [] if cause.done else _look(VERDICT_CHECKS["fit"], cause.case)
     reported = {finding.code for finding in (*found, *cause.findings)} - _NO_FAULT_OF_DATA
     if reported:  # consequences of a fault are not separate causes
         fit = [finding for finding in fit if finding.code not in reported | _LEFT_BEHIND
                and not (finding.code.startswith(_FOLLOWED_PREFIX)
                         and (_FEW_ROWS in reported or _little(cause.case, finding)))]
-    transfer = _look(SUSPICIONS["transfer"], case)
+    transfer = _look(VERDICT_CHECKS["transfer"], case)
     explains = reported or any(finding.code.startswith(_FOLLOWED_PREFIX) or finding.code in _EXPLAINS_CUTOFF
                            for finding in (*fit, *transfer))
     if explains and (_most(case, cause.case) or not cutoff.predictions_depend(case)):

@@ -9,7 +9,7 @@ import numpy as np
 from dynid.findings import Evidence, Finding
 from dynid.validate.hypotheses.hypothesis import Hypothesis
 from dynid.validate.residual_statistics import ResidualTests
-from dynid.validate.suspicions.case import Case, each, suspect
+from dynid.validate.verdict_checks.case import Case, each, suspect
 from dynid.validate.words import joint_label, joints_listed, listed
 
 

@@ -22,8 +22,8 @@ from dynid.validate.hypotheses.screen import HypothesisScreen
 from dynid.validate.hypotheses.signs import inverted_joints, swapped_torques
 from dynid.validate.hypotheses.trial import Trial, fold_logs, posterior_weights, try_out
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt, mounted
-from dynid.validate.suspicions.case import Case, suspect
-from dynid.validate.suspicions.cause_findings import positions_swapped
+from dynid.validate.verdict_checks.case import Case, suspect
+from dynid.validate.verdict_checks.cause_findings import positions_swapped
 from dynid.validate.words import joint_label, joints_listed, listed
 
 SAME_LENGTH = 0.9  # shortest length relative to the longer log at which torques of two logs may have been exchanged

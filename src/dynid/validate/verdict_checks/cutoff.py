@@ -11,7 +11,7 @@ from dynid.findings import Evidence, Finding
 from dynid.quantities import percent_text
 from dynid.validate import thresholds
 from dynid.validate.cutoff_influence import CutoffDependence
-from dynid.validate.suspicions.case import Case, each, suspect
+from dynid.validate.verdict_checks.case import Case, each, suspect
 from dynid.validate.words import listed, sentence, span
 
 

@@ -26,18 +26,18 @@ from dynid.validate.hypotheses.other_log import load_taken_up
 from dynid.validate.hypotheses.signs import inverted_joints, undecided_joints
 from dynid.validate.hypotheses.trial import fold_logs, try_out
 from dynid.validate.hypotheses.weigh import Clues, changed_trial, hypothesis_excerpt, mounted, weigh
-from dynid.validate.suspicions.case import Case, each, suspect
-from dynid.validate.suspicions.cause_findings import FINDINGS, NAMES
-from dynid.validate.suspicions.exchanged_columns import (
+from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, UNIT_SPREAD, WORSE_RATIO
+from dynid.validate.verdict_checks.case import Case, each, suspect
+from dynid.validate.verdict_checks.cause_findings import FINDINGS, NAMES
+from dynid.validate.verdict_checks.exchanged_columns import (
     exchange_as_likely,
     find_exchanged_columns,
     is_unrelated,
     torques_exchanged,
     unrelated_torques,
 )
-from dynid.validate.suspicions.second_fit import METHOD, case_with_friction, without
-from dynid.validate.suspicions.signals import beyond_limits
-from dynid.validate.thresholds import EQUALLY_EXPLAINED, MATERIAL, UNIT_SPREAD, WORSE_RATIO
+from dynid.validate.verdict_checks.second_fit import METHOD, case_with_friction, without
+from dynid.validate.verdict_checks.signals import beyond_limits
 from dynid.validate.words import inside, joints_listed
 
 SAME_MISFIT = 1e-4  # relative difference of two misfits that is a rounding error

@@ -15,9 +15,9 @@ from dynid.model import robot_model
 from dynid.regression.factor import sums_without_each, triangular
 from dynid.validate.gains import nominal_bodies
 from dynid.validate.hypotheses.gravity import with_gravity
-from dynid.validate.suspicions.case import Case, each, suspect
-from dynid.validate.suspicions.signals import degrees_for_radians
 from dynid.validate.thresholds import CARRIED_GRAVITY, CERTAIN_STANDARD_ERRORS, MAX_GRAVITY_LEFT, MAX_GRAVITY_PART
+from dynid.validate.verdict_checks.case import Case, each, suspect
+from dynid.validate.verdict_checks.signals import degrees_for_radians
 from dynid.validate.words import joints_listed
 
 _GRAVITY_ROWS = 2000  # rows of the longest log

@@ -15,8 +15,8 @@ from dynid.validate import thresholds
 from dynid.validate.candidates import BACKLASH, CandidateFit
 from dynid.validate.residual_statistics import JointTests
 from dynid.validate.sampled_rows import SampledRows
-from dynid.validate.suspicions.case import Case, each, suspect
-from dynid.validate.suspicions.second_fit import without_constraints
+from dynid.validate.verdict_checks.case import Case, each, suspect
+from dynid.validate.verdict_checks.second_fit import without_constraints
 from dynid.validate.words import joints_listed, listed, sentence, span
 
 _ROBUST_BLOCKS = 10  # blocks of time: even ones are predicted from odd ones, and odd ones from even ones

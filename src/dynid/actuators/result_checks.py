@@ -179,7 +179,7 @@ def causes(problem: ChainProblem, fit: Refinement) -> tuple[list[Finding], list[
             f"{100 * shares[worst]:.0f} %, and neither a wrong gain, mass, delay or zero position nor a limit of the "
             "drive explains the difference. Check the unit of the positions, the drive law, the robot file, stops and "
             f"contacts, and whether the commands are those that the drive received.{partly}")
-    return [Finding("motion-not-explained", "suspicious", "warning", text, "simulated motion", (problem.names[worst],),
+    return [Finding("motion-not-explained", "problem", "warning", text, "simulated motion", (problem.names[worst],),
                     evidence={"share": float(shares[worst])}, second_fit=True)], []
 
 
@@ -203,7 +203,7 @@ def late_commands(problem: ChainProblem, fit: Refinement) -> list[Finding]:
     text = (f"The motion of {_names(problem)} precedes the logged commands by about {rows} rows ({seconds:.3g} s): "
             f"with commands that much earlier, the motion is explained {100 * decrease:.0f} % better. Record each "
             f"command when it is sent, or shift the column of the commands by {rows} rows.")
-    return [Finding("commands-late", "suspicious", "warning", text, "late commands", problem.names, ("delay",),
+    return [Finding("commands-late", "problem", "warning", text, "late commands", problem.names, ("delay",),
                     evidence={"rows": float(rows), "seconds": seconds, "decrease": decrease}, second_fit=True)]
 
 
@@ -240,19 +240,19 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
                 f"{_text(found)} times the torque that the given gains state, or if the links weigh "
                 f"{1 / found.value:.3g} times what the robot file states. These data cannot distinguish the two: check "
                 "the gains and weigh a link.")
-        return Finding("scale-contradicted", "suspicious", "warning", text, "gains or masses", joints,
+        return Finding("scale-contradicted", "problem", "warning", text, "gains or masses", joints,
                        ("torque_scale", "link_scale"), evidence=numbers, second_fit=True)
     unit = _TESTED_UNITS.get(found.name, "")
     if found.name == "bias":
         text = (f"The motion of {moved} is explained {share:.0f} % better if the encoder shows {_text(found)} "
                 "rad too much: the zero of the positions is not that of the robot file. Add --also bias to estimate "
                 "the bias of the encoder.")
-        return Finding("bias-suspected", "suspicious", "warning", text, "encoder bias", joints, ("bias",),
+        return Finding("bias-suspected", "problem", "warning", text, "encoder bias", joints, ("bias",),
                        evidence=numbers, second_fit=True)
     text = (f"The motion of {moved} is explained {share:.0f} % better with {found.name} = {_text(found)}{unit} than "
             f"with the given {found.given:.4g}{unit}. Check the value, or omit it so that it is estimated.")
     code = "delay-contradicted" if found.name == "delay" else "gain-contradicted"
-    return Finding(code, "suspicious", "warning", text, f"given {found.name}", joints, (found.name,), evidence=numbers,
+    return Finding(code, "problem", "warning", text, f"given {found.name}", joints, (found.name,), evidence=numbers,
                    second_fit=True)
 
 
@@ -265,7 +265,7 @@ def _one_wrong_value(problem: ChainProblem, equal: Sequence[Released]) -> Findin
     text = (f"The motion of {_names(problem)} is explained {100.0 * decrease:.0f} % better with {listed}. These data "
             "cannot distinguish which value is wrong: check each value, or omit one so that it is estimated.")
     return Finding("gain-contradicted" if set(names) & set(_TESTED_GAINS) else f"{names[0]}-contradicted",
-                   "suspicious", "warning", text, f"given {' or '.join(names)}", problem.names, names,
+                   "problem", "warning", text, f"given {' or '.join(names)}", problem.names, names,
                    evidence={"given": tuple(one.given for one in equal), "estimate": tuple(one.value for one in equal),
                              "decrease": tuple(one.decrease for one in equal)}, second_fit=True)
 
@@ -309,7 +309,7 @@ def unequal_joints(parameters: Sequence[ActuatorValue]) -> list[Finding]:
         listed = ", ".join(f"{one.joint} {one.value:.3g}" for one in group)
         text = (f"{parameter} of the {name} joints differs beyond the intervals: {listed} {group[0].unit}. The largest "
                 f"is {high.joint}, the smallest {low.joint}.")
-        found.append(Finding("unequal-joints", "suspicious", "info", text, "unequal joints",
+        found.append(Finding("unequal-joints", "problem", "info", text, "unequal joints",
                              tuple(one.joint for one in group), (parameter,),
                              evidence={"values": tuple(one.value for one in group),
                                        "std": tuple(one.std for one in group)}))
