@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"},
-           "no_cfunc_wrapper": True}
+from typing import Any
+
+OPTIONS: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy",
+                           "fastmath": {"contract", "nsz", "arcp"}, "no_cfunc_wrapper": True}
 # For kernels that allocate no arrays: without reference counts, which take a third of the time of a single state.
 BORROWING = {**OPTIONS, "_nrt": False}
 # For kernels that allocate arrays but are called by a kernel that does not, whose options they would inherit.

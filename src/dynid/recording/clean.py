@@ -45,9 +45,8 @@ class _Clock:
     Attributes:
         begun: whether the first good row was read.
         origin, scale: time stamps of that row, and seconds per unit of a time stamp.
-        until: latest time so far, s.
+        until, rows: latest time so far, s, and number of rows so far.
         last, last_row: time, s, and values of the last row.
-        rows: number of rows so far.
         days: number of midnights passed, if time stamps are times of day.
         absent: signals that are not a number in any row.
         blank: indices of the joints whose velocity is not a number in any row.
@@ -332,8 +331,7 @@ def _seconds(current: LogLayout, times: Sequence[Values], good: Bools, first: in
 
 def _past_midnight(t: Array, clock: _Clock) -> tuple[Array, int]:
     """Return increasing times (n,) from times of day, s, which restart at midnight, and the number of midnights."""
-    known = np.isfinite(t)
-    if not np.any(known):
+    if not np.any(known := np.isfinite(t)):
         return t, clock.days
     before = clock.until - clock.days * _DAY if clock.begun else t[known][0]
     passed = clock.days + np.cumsum(np.abs(np.diff(t[known], prepend=before) + _DAY) < _MIDNIGHT_GAP)
