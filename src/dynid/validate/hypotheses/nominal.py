@@ -77,7 +77,7 @@ class Sheet:
 
 def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
     """Return for each joint the factor between its torque and that of the nominal bodies (dof entries), with free
-    friction, rotor inertia and offset; None if the nominal model does not determine it."""
+    friction, rotor inertia and offset; None if the nominal model and the motion do not determine it."""
     if sheet is None:
         return [None] * dof
     found: list[float | None] = []
@@ -95,9 +95,20 @@ def torque_factors(sheet: Sheet | None, dof: int) -> list[float | None]:
         power = float(np.sum((tau - tau.mean()) ** 2))
         alone = sheet.nominal[own] * value[0]
         part = float(np.sum((alone - alone.mean()) ** 2))
-        is_known = rest @ rest < thresholds.MAX_NOMINAL_MISFIT * power < part
+        is_known = rest @ rest < thresholds.MAX_NOMINAL_MISFIT * power < part and abs(value[0]) > (
+            thresholds.CLEAR_STANDARD_ERRORS * _first_standard_error(columns, rest))
         found.append(float(value[0]) if power > 0 and is_known else None)
     return found
+
+
+def _first_standard_error(columns: Array, rest: Array) -> float:
+    """Return the standard error of the coefficient of the first column (rows, k), for residuals (rows,) that are
+    autocorrelated like a process of first order."""
+    first, others = columns[:, 0], columns[:, 1:]
+    own = first - others @ np.linalg.lstsq(others, first, rcond=1e-9)[0]
+    correlation = min(max(float(rest[1:] @ rest[:-1]) / max(float(rest @ rest), 1e-300), 0.0), 0.99)
+    variance = float(rest @ rest) / max(len(rest) - columns.shape[1], 1) * (1.0 + correlation) / (1.0 - correlation)
+    return float(np.sqrt(variance / max(float(own @ own), 1e-300)))
 
 
 def wrong_unit(factors: list[float | None]) -> tuple[float, ...] | None:
