@@ -117,7 +117,8 @@ class Memory:
         self.filled, self.begun = 0, self.log
 
     def fade_by_age(self, log: float) -> None:
-        """Weight all data by exp(log * age), with the age in samples, in place of earlier forgetting."""
+        """Replace all earlier forgetting: weight the data by exp(log * age). log: logarithm of the forgetting factor;
+        the age is counted in samples."""
         self.settle()
         self.log = self.begun = 0.0
         self.blocks = [block._replace(log=-log * (self.done - block.stop)) for block in self.blocks]

@@ -152,7 +152,8 @@ class BoundCheck:
 
     @staticmethod
     def _at_start(recursion: Recursion) -> Array:
-        """Return the prior's standard deviations, or values with which parameters alone explain the torque."""
+        """Return a standard deviation per base parameter at the start of the stream: that of the prior, or without a
+        complete prior the value with which the parameter alone would explain all torque."""
         if recursion.prior is not None:
             h = recursion.prior.matrix.T @ recursion.prior.matrix
             if np.linalg.matrix_rank(h) == len(h):

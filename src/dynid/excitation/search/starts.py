@@ -31,7 +31,7 @@ class Anchor:
 
     @staticmethod
     def from_problem(problem: MotionProblem, posture: Array) -> Anchor:
-        """Return the anchor of a search problem for a posture (dof,) within torque and workspace limits.
+        """Return the feasible start of a search problem at a posture (dof,) within torque and workspace limits.
 
         Raises:
             NotPossibleError: no motion connects the given postures within the limits.

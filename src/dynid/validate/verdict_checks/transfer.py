@@ -212,7 +212,7 @@ def _finding(code: Literal["worse-than-zero", "worse-than-mean"], text: str, oth
 
 
 def _advice(other: Reconstruction, judged: tuple[TorqueFit, ...] = ()) -> str:
-    """Return advice on the first check: signs and scales if they explain a joint's torque, otherwise other causes."""
+    """Return what to check first: signs and scales if they explain a joint's torque, otherwise other causes."""
     among = {fit.name for fit in judged or other.joints}
     found = {fit.name: fit.slope for fit, (power, before, after) in zip(other.joints, _scaled_misfits(other),
                                                                         strict=True)
