@@ -27,7 +27,6 @@ from dynid.validate import thresholds
 from dynid.validate.hypotheses.trial import fold_logs, solve_directions, try_out
 
 _DEPENDENT_SHARE = 1e-9  # singular values below this share of the largest are zero
-_CHANCE_OF_LOAD_STEP = 1e-4  # significance level of a change of load within a log
 
 Change = Literal["overfit", "load", "gain", "friction", "machine", "unexplained", "noise"]
 
@@ -108,30 +107,22 @@ def what_changed(problem: Problem, beta: Array, other: tuple[Samples, ...]) -> C
                    left_by["friction"], honest)
 
 
-def load_taken_up(problem: Problem, noise: Array, effective_rows: float) -> LoadStep | None:
+def load_taken_up(problem: Problem, noise: Array) -> LoadStep | None:
     """Return where in a log the robot took up or set down a load; None if it did not.
 
-    The parts before and after a block of time are compared like two logs. The block itself is not used. effective_rows:
-    number of independent equations of the log. Two sets of parameters fit a short log much better by chance, so the
-    excess must also be significant by an F-test.
+    The parts before and after a block of time are compared like two logs. The block itself is not used.
     """
-    from scipy.special import fdtri
-
     blocks, found = problem.regression.blocks, list[LoadStep]()
     if any(len(block.spans) != 1 for block in blocks) or len({block.spans[0].log for block in blocks}) > 1:
         return None
-    load, friction, base = _last_body(problem), _friction(problem), len(problem.base)
-    free_rows = effective_rows * (1.0 - 1.0 / max(len(blocks), 1)) - 2 * base
-    if free_rows < 1.0:
-        return None
-    by_chance = base / free_rows * float(fdtri(base, free_rows, 1.0 - _CHANCE_OF_LOAD_STEP))
+    load, friction = _last_body(problem), _friction(problem)
     each = [block.factors for block in blocks]
     before, after = (list(accumulate(some, add_factors)) for some in (each, each[::-1]))
     for cut in range(2, len(blocks) - 2):
         parts = [Regression(problem.base, factors, (), problem.regression.joints)
                  for factors in (before[cut - 1], after[len(blocks) - cut - 2])]
         one_set = excess_between(parts, noise)
-        if one_set < max(thresholds.OTHER_MACHINE_EXCESS, by_chance):
+        if one_set < thresholds.OTHER_MACHINE_EXCESS:
             continue
         by_load, by_friction = (1.0 - excess_between(parts, noise, free) / one_set for free in (load, friction))
         if by_load > max(thresholds.CHANGE_EXPLAINED, by_friction):

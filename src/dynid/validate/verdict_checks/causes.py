@@ -104,10 +104,7 @@ def _others_are_worse(case: Case) -> bool:
 def _load_step(state: Explained) -> Explained:
     """Report a load that was taken up or set down during a log."""
     case = state.case
-    if not case.problem.data:
-        return state
-    independent = sum(case.problem.regression.rows) / max(case.tests.rows.inflation, 1.0) ** 2
-    found = load_taken_up(case.problem, case.trial.noise, independent)
+    found = load_taken_up(case.problem, case.trial.noise) if case.problem.data else None
     if found is None:
         return state
     log = case.problem.data[0]
