@@ -128,8 +128,8 @@ def run(progress: Callable[[str], None], seed: int = 0) -> dict[str, Any]:
     out = standing_out(robots, known)
     called = {int(name.split()[1]): next(one.part for one in out.differences if one.robot == name)
               for name in out.robots}
-    pooled = [out.pooling.member(one.name, what, changes_prior(free, out.pooling.size) if free.shape[1] else None)
-              for one, what, free in zip(robots, known, out.free, strict=True)]
+    pooled = [out.pooling.member(what, changes_prior(free, out.pooling.size) if free.shape[1] else None)
+              for what, free in zip(known, out.free, strict=True)]
     errors = new_errors(made, theta, [[one.solution.beta for one in alone], [one.values for one in pooled]])
     ratio = {kind: [float(np.sqrt(np.mean(errors[way, np.array(kinds) == kind] ** 2))) for way in range(2)]
              for kind in SECONDS}

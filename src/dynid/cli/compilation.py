@@ -21,7 +21,7 @@ class CompilationWatch:
     """
 
     say: Callable[[str], None]
-    patience: float = PATIENCE
+    patience: float = field(default_factory=lambda: PATIENCE)
     spent: float = 0.0
     depth: int = 0
     begun: float = 0.0
