@@ -185,4 +185,6 @@ def test_reading_a_log_can_be_stopped(page: Any, studio: Served, two_joints: tup
             if attempt % 10 == 0:  # a request that reached the server after Stop is read as well: press again
                 page.evaluate("document.querySelector('#panel-log button.stop:not([hidden])')?.click()")
         assert problem.is_visible() and not stop.is_visible()
+        page.evaluate("import('/static/store.js').then((page) => page.emit('state', page.store.state))")
+        assert problem.is_visible()  # also after the page has drawn its steps again
     (studio.folder / "files" / "endless.csv").unlink()

@@ -92,9 +92,7 @@ export class LogStep {
     keep(this.files, state.files.filter((file) => ["log", "validation"].includes(file.role)), () => list || []);
     const { entries } = this;
     if (!entries.some(([role, i]) => role === this.role && i === this.index)) [this.role, this.index] = entries[0] || ["log", 0];
-    const missing = this.unused(state);
-    keep(this.choice, [entries, this.role, this.index, state.settings.log.preset, store.catalogue?.presets.length, missing, this.log?.preset_fits], () => this.choices(state, entries, missing));
-    this.choice.parentElement.hidden = !entries.length && !missing.length;
+    this.showChoice();
     this.load();
   }
 
@@ -102,6 +100,12 @@ export class LogStep {
   unused(state) {
     const used = this.entries.map(([, , log]) => shortName(labelOf(log)));
     return state.files.filter((file) => file.role === "log" && !used.includes(file.name)).map((file) => file.name);
+  }
+
+  showChoice() {
+    const { entries } = this, { state } = store, missing = this.unused(state);
+    keep(this.choice, [entries, this.role, this.index, state.settings.log.preset, store.catalogue?.presets.length, missing, this.log?.preset_fits], () => this.choices(state, entries, missing));
+    this.choice.parentElement.hidden = !entries.length && !missing.length;
   }
 
   choices(state, entries, missing) {
@@ -156,6 +160,7 @@ export class LogStep {
       this.setUsable(false);
       for (const part of [this.found, this.pictures]) part.parentElement.hidden = true;
       this.showColumns();
+      this.showChoice(); // now, because drawing the fields again later would remove the problem below them
       showProblem(this.root, log.reason);
       return;
     }
@@ -173,7 +178,7 @@ export class LogStep {
   show() {
     this.unseen = false;
     for (const part of [this.columns, this.found, this.pictures]) part.parentElement.hidden = false;
-    keep(this.choice, [this.log.preset_fits, this.log.preset, this.role, this.index], () => this.choices(store.state, this.entries, this.unused(store.state)));
+    this.showChoice();
     this.showColumns();
     this.showFound();
     this.showPlots();
