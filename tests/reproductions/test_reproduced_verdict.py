@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dynid.robot import inertia as ten
 from reproductions import verdict
-from reproductions._faults import FAULTS, REAL_LOAD_SHARE, exchanged, payload_in_mid_log
+from reproductions._faults import FAULTS, REAL_LOAD_SHARE, Put, exchanged, payload_in_mid_log
 from reproductions._faulty_machines import CHOSEN_ON, JUDGED_ON, RealMachine, machine, physical, robot_of
-from reproductions._verdicts import NAMED, Task, in_turn, tried
+from reproductions._verdicts import BLAMES, NAMED, Task, in_turn, judged, tried
 
 
 @pytest.mark.parametrize("place", range(len(FAULTS)), ids=[fault.name for fault in FAULTS])
@@ -45,6 +46,23 @@ def test_machines_can_exist_though_files_have_bodies_that_cannot(name: str) -> N
         assert not all(ten.can_exist(body.inertia) for body in robot_of(name).bodies)
         made = machine(name, 3)
         assert all(ten.can_exist(made.theta[places]) for places in made.model.parameters.bodies.values())
+
+
+@pytest.mark.parametrize("seed", [4901, 4902])
+def test_no_fault_is_found_in_a_log_that_the_parameters_fit_whatever_it_contains(seed: int) -> None:
+    """A log of 2.5 s, low-passed at 4 Hz, has about as many independent rows as parameters. The rest of the same log shows
+    no fault, because it has none; a fault of the whole log is found."""
+    made = machine("arm3r", seed)
+    log = made.record()
+    start = float(log.t[0]) + 1.0
+    found = judged(made.model.robot, Put(log.between(start, start + 2.5))).verdict
+    codes = {one.code for one in found.of_kind("problem")}
+    assert "few-independent-samples" in codes and not codes & BLAMES
+    assert found.grade == "usable" and found.summary.reasons[0].startswith("few independent samples")
+    inverted = replace(log, tau=log.tau * [1.0, -1.0, 1.0])
+    for whole, blamed in ((log, set[str]()), (inverted, {"torque-sign"})):
+        codes = {one.code for one in judged(made.model.robot, Put(whole)).verdict.of_kind("problem")}
+        assert "few-independent-samples" not in codes and codes & BLAMES == blamed
 
 
 def test_torques_of_a_log_of_the_same_motion_are_no_fault() -> None:

@@ -296,7 +296,7 @@ def _unexplained(case: Case, weighed: Sequence[Weighed], is_patterned: bool) -> 
     """
     trial = case.trial
     inside, own = trial.fit_score, trial.own_score
-    if inside < thresholds.CONTRADICTION_ASKED * own:
+    if case.is_short or inside < thresholds.CONTRADICTION_ASKED * own:
         return  # joints that agree in the fit do not contradict each other in cross-validation either
     opposed = [gain.joint for gain in case.gains if gain.by_nominal is not None and gain.by_nominal < 0]
     in_fit = inside > (thresholds.UNEXPLAINED_MISFIT if opposed else thresholds.REMAINING_MISFIT) * own

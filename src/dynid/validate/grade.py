@@ -47,10 +47,10 @@ BY_EXCLUSION = "torques-unrelated"  # found by exclusion of other causes, so any
 # Physically impossible values. They are consequences if a cause was found.
 UNPHYSICAL = frozenset({"negative-friction", "negative-rotor-inertia", "unphysical-inertia", "indefinite-inertia",
                         "driving-friction", "impossible-links", "energy-grows", "consistency-price"})
-# Other data, or a part of the robot, for which the result is not valid.
+# Other data, or a part of the robot, for which the result is not valid, or data that hardly test it.
 LIMITED = frozenset({"joint-at-rest", "does-not-carry-over", "overfit", "another-machine", "gain-or-load-changed",
                      "load-changed", "friction-changed", "logs-differ", "worse-than-zero", "worse-than-mean",
-                     "unrepeated-block", "unexplained-misfit"})
+                     "unrepeated-block", "unexplained-misfit", "few-independent-samples"})
 # Consequences of a cause in residuals, limits and comparisons.
 CONSEQUENCES = UNPHYSICAL | {"position-beyond-limits", "velocity-beyond-limits", "large-offset", "cutoff-dependent",
                              "low-r2", "residuals-autocorrelated", "residual-outliers", "odd-block",

@@ -13,6 +13,7 @@ from dynid.arrays import Array
 from dynid.estimate import Estimate, Problem
 from dynid.findings import Evidence, Finding, Severity
 from dynid.model import complete
+from dynid.validate import thresholds
 from dynid.validate.cross_validation import CrossValidation
 from dynid.validate.cutoff_influence import CutoffDependence
 from dynid.validate.excited_parameters import DataExcitation
@@ -22,7 +23,7 @@ from dynid.validate.hypotheses.trial import Trial, try_out
 from dynid.validate.joint_motion import JointMotion
 from dynid.validate.physical import Physics
 from dynid.validate.reconstruction import Reconstruction
-from dynid.validate.residual_statistics import ResidualTests
+from dynid.validate.residual_statistics import ResidualTests, filter_memory
 from dynid.validate.words import inside, sentence
 
 
@@ -66,6 +67,18 @@ class Case:
     def trial(self) -> Trial:
         """Fit of all joints together to the unchanged data, and of each joint alone, cross-validated over blocks."""
         return try_out(self.problem.regression)
+
+    @cached_property
+    def most_independent(self) -> float:
+        """Largest possible number of independent equations: those that the filter of the torques leaves independent."""
+        logs = self.reconstruction.samples
+        independent = sum(len(log.t) / filter_memory(log) for log in logs) / max(sum(len(log.t) for log in logs), 1)
+        return independent * sum(self.problem.regression.rows)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the equations are so few that the parameters fit almost any torques."""
+        return self.most_independent < thresholds.MIN_INDEPENDENT * len(self.problem.base)
 
     @cached_property
     def sheet(self) -> Sheet | None:

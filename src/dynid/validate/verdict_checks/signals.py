@@ -280,7 +280,8 @@ def too_few_samples(case: Case) -> Iterator[Finding]:
     """Report fewer equations, or independent ones, than the base parameters require."""
     rows, base = sum(case.problem.regression.rows), len(case.problem.base)
     effective = sum(case.estimate.uncertainty.facts.get("effective_rows_per_joint", case.problem.regression.rows))
-    evidence = {"equations": float(rows), "independent": float(effective), "base_parameters": float(base)}
+    effective = min(float(effective), case.most_independent)
+    evidence = {"equations": float(rows), "independent": effective, "base_parameters": float(base)}
     if rows < thresholds.MIN_EQUATIONS * base:
         yield suspect("too-few-samples", "too few samples", "data",
                       f"{rows} equations are few for {base} base parameters: record a longer motion",
