@@ -62,7 +62,7 @@ def moving_spans(q: Array, rows: int) -> list[tuple[int, int]]:
 
 
 def held_still(q: Array, dq: Array, ddq: Array, moving: Mask) -> tuple[Array, Array, Array]:
-    """Return the motion (samples, joints) with resting joints at their mean position, without velocity."""
+    """Return the motion (samples, joints) with each resting joint at its mean position and zero velocity."""
     if np.all(moving):
         return q, dq, ddq
     out = tuple(like(x) for x in (q, dq, ddq))
@@ -162,7 +162,7 @@ def moving_speeds(dq: Array, keep: Mask) -> Array:
 
 
 def slow_speeds(dq: Array, keep: Mask, moving: Mask) -> Array:
-    """Return 1 % of the top speed of each moving joint with kept rows (joints,), in four digits; zero for others."""
+    """Return 1 % of the top speed of each moving joint with kept rows (joints,), to four digits; zero otherwise."""
     speeds = np.where(moving & keep.any(axis=0), moving_speeds(dq, keep), 0.0)
     return np.array([float(f"{x:.4g}") for x in speeds])
 

@@ -29,7 +29,7 @@ class Comparison:
     Attributes:
         scale: measured velocity over derivative.
         noise_ratio: variance of the measured velocity's noise over that of the position, 1/s^2; the median at rest.
-        delay: median over the good joints, s.
+        delay: delay of the measured velocity, median over the good joints, s.
         good: joints whose measured velocity is to be used.
         reason: sentence on the result.
     """
