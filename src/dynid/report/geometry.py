@@ -1,6 +1,6 @@
 """Geometry of a robot as plain arrays: joint frames, links as lines, inertias as ellipsoids.
 
-All coordinates are in the base frame, in metres. This module does not depend on how they are drawn.
+All coordinates are in the base frame, in metres. This module does not depend on how these shapes are drawn.
 """
 
 from __future__ import annotations
