@@ -60,7 +60,7 @@ class LoadStep:
 
     Attributes:
         start, stop: interval that contains the change, s.
-        excess: excess between the parts before and after the change.
+        excess: relative increase of the squared residuals if one set of parameters holds before and after the change.
         explained: share of the excess that the inertial parameters of the last body explain.
     """
 
@@ -131,7 +131,7 @@ def load_taken_up(problem: Problem, noise: Array) -> LoadStep | None:
 
 
 def largest_excess(folds: Sequence[Regression], noise: Array, free: Array | None = None) -> float:
-    """Return the largest excess between two contiguous parts of one log, over the splits at its quarters.
+    """Return the largest `excess_between` two contiguous parts of one log, over the splits at its quarters.
 
     free: (base, k), directions along which the parts may differ.
     """
@@ -211,8 +211,8 @@ def _last_body(problem: Problem) -> Array:
 
 
 def _adjusted_load(problem: Problem, explained: float) -> float:
-    """Return the share that a load explains, adjusted like R squared for the number of its directions. On an arm with
-    two joints a load changes most base parameters, so that it also explains much of a different machine."""
+    """Return the share of an excess that a load explains, adjusted like R squared for the number of its directions. On
+    an arm with two joints a load changes most base parameters, so that it also explains much of a different machine."""
     bodies = [i for i, p in enumerate(problem.model.parameters) if p.body is not None]
     moved, every = (int(np.linalg.matrix_rank(x)) if x.size else 0
                     for x in (_last_body(problem), problem.base.matrix[:, bodies]))

@@ -115,7 +115,7 @@ class HypothesisScreen:
                          for j, normal in enumerate(self._own_equations(hypothesis))))
 
     def _own_equations(self, hypothesis: Hypothesis) -> list[Array]:
-        """Return the normal equations (k + 1, k + 1) of each joint in all pieces."""
+        """Return the normal equations (k + 1, k + 1) of each joint, summed over all pieces of the logs."""
         own = [np.zeros((len(one) + 1,) * 2) for one in self._layout.columns]
         for j, normal, _ in self._normal_equations(hypothesis):
             own[j] += normal
@@ -176,7 +176,7 @@ class _JointRows:
     Attributes:
         entries: columns and torque of the kept rows (k + 1, kept).
         products: entries entries' (k + 1, k + 1).
-        keep: (rows,), or None if all rows are kept.
+        keep: (rows,), mask of the kept rows, None if all are kept.
         known: torque of known parameters (rows,), or zero.
     """
 
@@ -197,7 +197,7 @@ class _JointRows:
         return found
 
     def normal_equations(self, tau: Array | None) -> Array:
-        """Return the normal equations with a torque (rows,); default: the stored one."""
+        """Return the normal equations for a torque (rows,); default: the torque in `entries`."""
         if tau is not None:
             torque = tau - self.known
             self.entries[-1] = torque if self.keep is None else torque[self.keep]

@@ -1,4 +1,4 @@
-"""Torques with the wrong sign, which make parameters negative that must be positive, and torques of other joints."""
+"""Torques with the wrong sign, which make masses or friction negative, and torques in other joints' columns."""
 
 from __future__ import annotations
 
@@ -71,10 +71,9 @@ def own_evidence(r: Array, rows: int, inflation: float) -> Array:
 
 
 def swapped_torques(rows: SampledRows) -> Ints | None:
-    """Return for each joint the joint (from 0) whose torque its equations explain best (dof,); None if all explain
-    their own.
+    """Return for each joint the joint (from 0) whose torque its equations explain (dof,); None without an exchange.
 
-    The order minimises the sum of residuals over all assignments. Residuals are relative to each torque's variance.
+    The assignment minimises the sum of the logarithms of the residuals, each relative to the torque's variance.
     """
     left = _left(rows)
     if left is None:
