@@ -141,7 +141,7 @@ def timing_notes(t: Array, q: Array) -> list[str]:
 def content_notes(extremes: Extremes, joints: Sequence[str], unmeasured: Sequence[str] = ()) -> list[str]:
     """Return notes on joints at rest, and on torques that are zero or constant.
 
-    joints: names of all joints. unmeasured: names of the joints without torque, which get no note on it.
+    joints: names of all joints. unmeasured: names of the joints without torque, which get no note on their torque.
     """
     names = list(joints) or [str(i + 1) for i in range(len(extremes.low))]
 
@@ -217,8 +217,8 @@ class Jumps:
 def find_jumps(t: Array, q: Array) -> Jumps | None:
     """Return the jumps of positions q (samples, joints) at times t (samples,), or None.
 
-    A jump is a single step far larger than its neighbours and than nearly all steps of that joint. Spikes, which
-    return, positions repeated over several rows and the motion during a gap of the time stamps are not jumps.
+    A jump is a single step far larger than its neighbours and than nearly all steps of that joint. Spikes, positions
+    that repeat over several rows and motion during a gap of the time stamps are not jumps.
     """
     if len(q) < FEW:
         return None
@@ -248,7 +248,7 @@ def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
     """Return the intervals in which positions q (samples, joints) at times t (samples,) are stuck.
 
     A joint that comes to rest decelerates first; a stuck one stops or starts within one row. An interval of equal
-    values counts if the speed on one side is several encoder counts per row, and changes more suddenly than elsewhere.
+    values counts if the speed beside it exceeds usual changes of speed and would move the joint by several counts.
     """
     if len(t) < 20:
         return ()
@@ -296,7 +296,7 @@ class Again:
 
 
 def rows_in_motion(q: Array) -> Bools:
-    """Return the mask (samples,) of rows in which a joint of q (samples, joints) moves by several encoder counts."""
+    """Return the mask (samples,) of rows in which a joint of q (samples, joints) moves by 2 encoder counts per row."""
     moving = np.zeros(len(q), dtype=bool)
     if len(q) < 2 * _COMPARED_ROWS + 1:
         return moving
@@ -324,7 +324,7 @@ def held_share(q: Array, tau: Array) -> float:
 
 
 def repeated_stretch(t: Array, q: Array, tau: Array) -> Again | None:
-    """Return the longest exactly repeated interval in motion of t (samples,), q, tau (samples, joints), or None."""
+    """Return the rows in motion that exactly repeat earlier q and tau (samples, joints), or None; t (samples,), s."""
     if len(t) < MIN_ROWS_FOR_COPIES:
         return None
     numbers = np.ascontiguousarray(np.column_stack([q, tau])).view(np.uint64)

@@ -134,8 +134,8 @@ def _clean(current: LogLayout, blocks: Sequence[FileRows], clock: _Clock) -> Cle
 
 
 def _logged(current: LogLayout, raw: dict[str, Array], clock: _Clock, notes: list[str]) -> dict[str, Array]:
-    """Return the signals without those that are nan in every row. A missing velocity of single joints is zero,
-    and is rejected later when it is compared with the positions."""
+    """Return the signals without those that are nan in every row. Velocities that are missing for single joints are set
+    to zero; their comparison with the positions rejects them later."""
     if clock.absent is None:
         clock.absent = {signal for signal in _MAY_BE_ABSENT if signal in raw and np.all(np.isnan(raw[signal]))}
         notes += [f"{signal} is not a number in any row and is treated as not "

@@ -62,8 +62,8 @@ def stretches(samples: Sequence[Samples], rows: int, seconds: float = 0.0) -> li
 
 
 def filterable_excerpt(samples: Sequence[Samples], rows: int) -> dict[int, Samples]:
-    """Return an excerpt by the indices of its logs, for use with the filter of the preparation: intervals are long
-    compared with the filter, and rows affected by new borders are not kept."""
+    """Return an excerpt, by index of the log, to which the filters of the preparation can be applied: intervals are
+    long compared with the filter, and rows affected by new borders are not kept."""
     chosen = stretches(samples, rows, FILTERABLE_SECONDS)
     if chosen is None:
         return dict(enumerate(samples))
@@ -86,7 +86,7 @@ def _without_borders(samples: Samples, chosen: RowRanges) -> Samples:
 
 @dataclass(frozen=True)
 class _Span:
-    """Rows of one log without a gap. step: intervals begin at multiples of this number of rows from its start."""
+    """Rows of one log without a gap. step: excerpts begin at multiples of this number of rows from `start`."""
 
     log: int
     start: int

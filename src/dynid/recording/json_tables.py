@@ -79,7 +79,7 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _field(values: list[Any], path: Path, name: str) -> Any:
-    """Return one field of all records as an array; once only if it is a text that is the same in all records."""
+    """Return one field of all records as an array; only once if it is the same text in all records."""
     return _array(values[0] if _is_text(values[0]) and all(value == values[0] for value in values) else values, path,
                   name)
 

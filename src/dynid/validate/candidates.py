@@ -241,7 +241,7 @@ class _Projected:
 
 
 def _errors(some: Sequence[_Projected], rest: Array, power: float, basis: Array) -> list[tuple[float, float | None]]:
-    """Return the strength of candidates, and the standard error of the coefficient of those with one column.
+    """Return the strength (F statistic) of candidates, and the standard error of the coefficient of a single column.
 
     Args:
         some: the candidates.

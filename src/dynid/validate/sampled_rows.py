@@ -97,7 +97,7 @@ class RowChoice:
 
     Attributes:
         equations: equations of all logs.
-        pieces: parts of the equations that are searched.
+        pieces: parts of the equations that are searched for structure.
         step: decimation of their rows.
         whole: whether these pieces are all equations.
     """

@@ -47,9 +47,9 @@ def equal_ranges(q: Array, least: int) -> Segments:
 def moving_spans(q: Array, rows: int) -> list[tuple[int, int]]:
     """Return the row ranges in which some joint of q (samples, joints) moves, half-open and in order.
 
-    An interval of `rows` rows moves if the range of a joint within it does. Rests of up to about two intervals between
-    motions, and one before and after, are included, since filters need them and static torques are informative. Without
-    motion everything is one range.
+    The robot moves in an interval of `rows` rows if the range of some joint does not count as rest. Rests of up to
+    about two intervals between motions, and one before and after, are included, since filters need them and static
+    torques are informative. Without motion everything is one range.
     """
     starts = np.arange(0, len(q), max(rows, 1))
     active = np.any(np.maximum.reduceat(q, starts, axis=0) - np.minimum.reduceat(q, starts, axis=0)

@@ -111,7 +111,7 @@ def _two_values(both: Array, measured: Array) -> Array:
 
 def _verdict(scale: Array, rest: Array, noise: Array, own: Array, delay: Array, cutoff: float, moving: Bools,
              names: tuple[str, ...]) -> tuple[Bools, float, str]:
-    """Return the joints (joints,) whose measured velocity is usable or that are at rest, its delay (s), and reasons."""
+    """Return the joints (joints,) at rest or with usable measured velocity, the velocity's delay (s), and reasons."""
     good, why = np.zeros(len(names), dtype=bool), list[str]()
     louder = np.sqrt(noise / np.maximum(own, 1e-300))
     for j in np.flatnonzero(moving):

@@ -91,12 +91,12 @@ class HypothesisScreen:
         return solved(whole.reshape(width, width))[1] / max(total, 1)
 
     def share(self, hypothesis: Hypothesis) -> float:
-        """Return the residual under a hypothesis, relative to that of the unchanged data."""
+        """Return the mean squared residual under a hypothesis, relative to that of the unchanged data."""
         before = self.before  # computed first, because many hypotheses have the motion of the data
         return self.left(hypothesis) / max(before, 1e-300)
 
     def relative_left(self, hypothesis: Hypothesis) -> float:
-        """Return the mean logarithm of each joint's relative residual under a hypothesis, weighted by its noise."""
+        """Return the mean logarithm of the joints' relative residuals in a noise-weighted fit under a hypothesis."""
         width, own = len(self.base) + 1, self._own_equations(hypothesis)
         power = np.array([max(float(normal[-1, -1]), 1e-300) for normal in own])
         noise = np.sqrt(np.array([self._own_misfit(j, normal) for j, normal in enumerate(own)])
@@ -131,7 +131,7 @@ class HypothesisScreen:
 
     @cached_property
     def _layout(self) -> Layout:
-        """Columns of each joint. They are the same for all hypotheses, which change the data and not the model."""
+        """Regressor columns of each joint, the same for all hypotheses: these change the data and not the model."""
         return Layout.from_model(self.model, self.base)
 
     @cached_property

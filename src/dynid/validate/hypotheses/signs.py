@@ -22,7 +22,7 @@ def inverted_joints(regression: Regression, inflation: float = 1.0) -> tuple[int
 
 
 def undecided_joints(regression: Regression, inflation: float = 1.0) -> tuple[int, ...]:
-    """Return the joints (from 0) whose friction, fitted alone, is nowhere surely positive: their sign may be wrong."""
+    """Return the joints (from 0) without significantly positive friction when fitted alone: their sign may be wrong."""
     return tuple(j for j, factor in enumerate(regression.factors) if not len(factor.columns) or not any(
         _rubs(regression, int(column), j) and z > thresholds.CERTAIN_STANDARD_ERRORS
         for column, z in zip(factor.columns, own_evidence(factor.r, factor.rows, inflation), strict=True)))
