@@ -22,7 +22,7 @@ def html_text(text: str, *, quotes: bool = True) -> str:
 
 
 def card(title: str, *parts: str) -> str:
-    """Return a box with a headline and parts that are already HTML."""
+    """Return an HTML box with a headline (plain text) and the given parts, which are HTML already."""
     return f'<div style="{_BOX_STYLE}"><div style="font-weight: 600">{html_text(title)}</div>{"".join(parts)}</div>'
 
 

@@ -57,7 +57,7 @@ def _declared(group: str) -> dict[str, EntryPoint]:
 
 
 def plugin_names(group: str) -> tuple[str, ...]:
-    """Names that installed packages declare in a group, sorted; nothing is imported."""
+    """Names of the plugins that installed packages declare in a group, sorted; nothing is imported."""
     return tuple(sorted(_declared(group)))
 
 

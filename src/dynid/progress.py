@@ -31,7 +31,7 @@ class Progress:
         return progress if isinstance(progress, Progress) else Progress(lambda sentence, share: progress(sentence))
 
     def __call__(self, sentence: str, share: float | None = None) -> None:
-        """Report the present step; share: completed share of this part, 0 to 1."""
+        """Report the present step in a sentence; share: completed share of this part of the computation, 0 to 1."""
         if share is not None:
             inside = self._start + (self._stop - self._start) * min(max(share, 0.0), 1.0)
             self._last[0] = max(self._last[0], inside)
