@@ -87,8 +87,8 @@ def first_not_finite(array: NDArray[Any], at_once: int = 262_144) -> tuple[int, 
 
 
 def save_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
-    """Write arrays to an open .npz file with the fastest compression; the default one of numpy takes twice as long for
-    little gain."""
+    """Write arrays to an open .npz file with the fastest compression: numpy's default takes twice as long for little
+    gain."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:

@@ -50,8 +50,7 @@ _cone_lock = threading.Lock()  # cone programs are solved on several threads
 
 
 def load_for_cones() -> None:
-    """Load the two modules of `scipy.linalg` whose BLAS Clarabel uses; Clarabel itself would import the whole
-    package."""
+    """Load the modules of `scipy.linalg` whose BLAS Clarabel uses; Clarabel itself would import the whole package."""
     with _cone_lock:
         for name in ("cython_blas", "cython_lapack"):
             _load(name)

@@ -38,7 +38,6 @@ class Progress:
         self._say(sentence, self._last[0])
 
     def part(self, start: float, stop: float) -> Progress:
-        """Return the progress callback of a part of the computation, which covers the share from `start` to `stop` of
-        the whole."""
+        """Return the progress callback of a part of the computation, from the share `start` to the share `stop`."""
         width = self._stop - self._start
         return Progress(self._say, self._start + start * width, self._start + stop * width, self._last)

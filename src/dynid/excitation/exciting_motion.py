@@ -81,8 +81,7 @@ class ExcitingMotion:
 
     @property
     def relative_std(self) -> Array:
-        """Expected standard errors (base,) in percent of the nominal base parameters; infinite for an unknown nominal
-        value."""
+        """Expected standard errors (base,) in percent of the nominal base parameters; infinite for unknown ones."""
         return relative_errors(self.base, self.std)
 
     def configurations(self, t: ArrayLike) -> Array:

@@ -106,10 +106,9 @@ def gravity_sweep(limits: Limits, *, postures: int = 20, pause: float = 1.0, sha
 
 @dataclass(frozen=True, eq=False)
 class PayloadPair:
-    """The same path without and with a payload, so that all torques except those of the payload cancel.
+    """The same path without and with a payload: all torques except those of the payload cancel in the difference.
 
-    See Ardiani, s. 1.2.5. The motion `loaded`, with the payload, is slower than the motion `without` if torque limits
-    require it.
+    See Ardiani, s. 1.2.5. The motion `loaded` is slower than the motion `without` payload if torque limits require it.
     """
 
     without: Trajectory

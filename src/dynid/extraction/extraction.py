@@ -141,7 +141,7 @@ def violation_reason(violations: tuple[Violation, ...]) -> Reason:
 
 
 def outside_bounds(conditions: Conditions, theta: Array) -> tuple[str, ...]:
-    """Return a sentence for each bound that a full parameter vector theta (parameters,) violates."""
+    """Return a sentence on each bound that a full parameter vector theta (parameters,) violates."""
     central, _ = conditions.central(theta)
     low, high, room = conditions.bounds.low, conditions.bounds.high, INTERVAL_TOLERANCE * conditions.scale
     found = []

@@ -44,7 +44,7 @@ def full_vector(x: Any, exact: bool, offset: Any, spread: Any, places: Any, rest
 @njit(cache=True)
 def squared_moments_short(xx: float, xy: float, xz: float, yy: float, yz: float, zz: float, size: float,
                           room: float) -> float:
-    """Return the sum of squares of the eigenvalues of tr(I)/2 - I below the margin `room`, in units of `size`.
+    """Return the sum of squares by which eigenvalues of tr(I)/2 - I are below the margin `room`, in units of `size`.
 
     The entries of the inertia matrix I are xx .. zz. Its eigenvalues are computed in closed form.
     """

@@ -305,7 +305,7 @@ def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: 
 
 
 def _bound(model: LinearModel, speeds: Sequence[float], estimate: Sequence[float] | None) -> LinearModel:
-    """Return the model with terms set from largest joint speeds (dof,) and an estimate (parameters,)."""
+    """Return the model with data-dependent terms set from top joint speeds (dof,) and an estimate (parameters,)."""
     model = bound(model, DataContext(speeds=np.array(speeds)))
     own = robot_model(model)
     return model if estimate is None or own is None else own.with_estimate(np.array(estimate))

@@ -62,8 +62,8 @@ class Online(Streamed):
             literature.
         slow: speed below which the row of a joint is left out, rad/s or m/s. Default: none, but with dry friction,
             samples of a robot at rest (all speeds below 0.01 for 25 samples) are left out.
-        adds: smallest information that a row must add (x P x' in units of the noise) to be used. In steady motion, the
-            n-th sample adds about b / n.
+        adds: smallest information that a row must add (x P x' in units of the noise) to be used, for a row x and the
+            covariance P. In steady motion, the n-th sample adds about b / n, with b base parameters.
         robust: standard deviations beyond which a row has a lower weight; 0 for never.
         wanted: parameters that mrls estimates.
         limits: limits of mrls, by name of a standard parameter; or "loose", "normal" or "tight" around the values of
@@ -188,7 +188,7 @@ class Online(Streamed):
         return keep
 
     def _keep_one(self, dq: Array) -> Bools | None:
-        """Return a mask (1, dof) of the used equations of one sample with velocities dq (dof,); None if it is empty."""
+        """Return a mask (1, dof) of the used equations of a sample with velocities dq (dof,), or None for none."""
         if self.slow is not None:
             keep = (np.abs(dq) >= self.slow).reshape(1, -1) if self.slow > 0.0 else self._all
             self.left_out += not keep.any()

@@ -1,7 +1,7 @@
 """Equations of loaded logs, and linear methods for a load's ten parameters (Ardiani, eq. 4.1-4.5).
 
-With W, W_L the weighted columns of the loaded logs, beta' = beta + phi the robot in them (friction may differ by phi,
-which has a prior), beta_0 the unloaded estimate and H_0 the information of its data:
+With y the torques and W, W_L the weighted columns of the loaded logs for robot and load, beta' = beta + phi the robot
+(friction may differ by phi, which has a prior), beta_0 the unloaded estimate and H_0 its information:
 
 - residual (4.2): beta = beta_0 fixed, theta from y - W beta_0. same-motion (4.4) is the same on torques from which
   the residuals of an unloaded log along the same motion were subtracted.

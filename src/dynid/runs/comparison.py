@@ -166,7 +166,7 @@ def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log:
                     progress: ProgressCallback = silent, *, trust: bool = False) -> ComparedResults:
     """Compare two results of one robot on the logs of the first result, and on further logs.
 
-    Logs are prepared like those of the first result. log: a [log] table that overrides its own; trust: see `load`.
+    Logs are prepared like those of the first result. log: overrides the [log] table of that result; trust: see `load`.
     """
     progress("reading the results")
     (a, settings), (b, _) = load(folder_a, trust=trust), load(folder_b, trust=trust)

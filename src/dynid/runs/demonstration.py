@@ -83,7 +83,7 @@ def demo_model() -> Model:
 
 def simulate_logs(folder: Path, log: str, validation: str, progress: ProgressCallback = silent, *,
                   seed: int = 0) -> RunSettings:
-    """Write the log of an optimised motion and of another one, and return the settings that identify from the first.
+    """Write the logs of an optimised motion and of another one; return settings that identify from the first log.
 
     Args:
         folder: where the logs are written.

@@ -24,7 +24,7 @@ class Improvement:
 
     @property
     def times(self) -> float | None:
-        """Factor by which the standard error decreases; None if there was none before."""
+        """Factor by which the standard error decreases; None if the parameter was not identified before."""
         return None if self.before is None else self.before / self.after
 
 

@@ -99,8 +99,8 @@ def simulate_log(robot: Robot, trajectory: str | Path, loop: VirtualLoopOptions,
     Args:
         robot, trajectory, loop: the robot, the motion, and the control loop.
         friction, rotor: terms of the machine at every joint.
-        truth: folder of an earlier result with the machine's parameters; default those of the robot file, zero for
-            unknown friction.
+        truth: folder of an earlier result with the machine's parameters. Default: those of the robot file, with zero
+            for unknown friction.
         seed: seed of the noise.
         trust: see `load`.
         sensors: encoder, position_noise, torque_noise, flexible and other options of `VirtualRobot`.
@@ -193,7 +193,7 @@ def save_log(found: VirtualLog, path: str | Path) -> Path:
 
 
 def log_writer(path: str | Path) -> Any:
-    """Return the function that writes a log with that extension."""
+    """Return the function that writes a log in the format that the extension of the path requires."""
     writer = WRITERS.get(Path(path).suffix.lower())
     if writer is None:
         raise DynidError(f"{path} should end in {' or '.join(WRITERS)}", code="unknown-extension")
