@@ -192,7 +192,7 @@ def curve_address(function: Callable[..., Any], signature: str, options: dict[st
 
     Args:
         function: The function that `numba.cfunc` would compile.
-        signature: Its types in numba's notation.
+        signature: Types of the function in numba's notation.
         options: Options of `numba.cfunc`.
 
     Returns:

@@ -19,7 +19,7 @@ def prefixed(progress: ProgressCallback, prefix: str) -> ProgressCallback:
 
 class Progress:
     """A progress callback: progress("reading logs", 0.4) reports the present step and the completed share, by default
-    the last one. The reported share never decreases, so that a progress bar only grows."""
+    the last reported share. The reported share never decreases, so that a progress bar only grows."""
 
     def __init__(self, say: Say, start: float = 0.0, stop: float = 1.0, last: list[float] | None = None) -> None:
         self._say, self._start, self._stop = say, start, stop

@@ -70,7 +70,7 @@ class Ran:
         return list(self.result.get("printed", ()))
 
     def count(self, what: str) -> int:
-        """Return the number of printed, compared or reproduced entries of all tables, selected by `what`."""
+        """Return the number of entries of all tables that are `what`: "printed", "compared" or "within" tolerance."""
         return sum(int(one[what]) for one in self.tables)
 
     @property

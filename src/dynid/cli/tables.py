@@ -228,8 +228,8 @@ def print_dropped(logs: Sequence[LogFacts]) -> None:
 
 
 def error_table(fits: Mapping[str, Reconstruction], most: int | None = None) -> Table:
-    """Return a table of each reconstruction's relative errors by joint: of the rows of the fit, of all moving rows, and
-    of unfiltered torques; with `most`, only of the joints with the largest errors."""
+    """Return a table of relative torque errors by joint, for each set of predicted torques: of the rows of the fit, of
+    all moving rows, and of unfiltered torques; with `most`, only of the joints with the largest errors."""
     first = next(iter(fits.values()))
     joints = list(range(len(first.joints)))
     if most is not None and len(joints) > most:

@@ -182,7 +182,7 @@ def _triangle(limits: Limits, j: int, middle: float, reach: float) -> tuple[floa
 
 
 def _visited(home: Array, joints: tuple[int, ...], places: Sequence[tuple[float, ...]]) -> list[Array]:
-    """Return a sequence of postures (dof,): home, the given joints at each of the given places, and home again."""
+    """Return a sequence of postures (dof,): home, home with `joints` at each of the positions `places`, and home."""
     rows = [home]
     for place in places:
         row = home.copy()

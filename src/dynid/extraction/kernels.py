@@ -117,8 +117,8 @@ def broken(theta: Any, places: Any, rest: Any, box: Any, rest_box: Any, light: A
 
 @njit(cache=True)
 def loss(x: Any, weight: float, space: Any, base: Any, conditions: Any) -> float:
-    """Return the loss of a candidate: |A theta - b|^2 (eq. 2.28 or 2.29), squared violations of bounds, and weighted
-    violations of physical conditions (eq. 2.30)."""
+    """Return the loss of a candidate: squared distance from the base values (eq. 2.28 or 2.29), plus squared violations
+    of bounds and weighted squared violations of physical conditions (eq. 2.30)."""
     exact, offset, spread, places, rest = space
     theta = full_vector(x, exact, offset, spread, places, rest)
     matrix, values = base

@@ -162,7 +162,7 @@ class FleetResult:
 
 
 def _part(one: Difference | PartChange, first: str, second: str) -> dict[str, Any]:
-    """Return a part that differs or changed as plain data; first, second: keys of its two values of a parameter."""
+    """Return a part that differs or changed as plain data; first, second: keys of the two values of each parameter."""
     keys = ("name", first, second, "standard_errors")
     return {**vars(one), "sentence": one.sentence,
             "parameters": [dict(zip(keys, row, strict=True)) for row in one.parameters]}

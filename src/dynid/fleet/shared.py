@@ -59,8 +59,8 @@ class Eliminated:
     Attributes:
         left: remaining equations [R_ss rho_s; 0 rest] of the common values.
         own, cross, rho: rows (k, k), (k, shared) and (k,) that determine the robot's own values.
-        columns: indices of its own excited columns, among the base parameters followed by the gains.
-        fixed: indices of its own columns whose values are fixed at zero.
+        columns: indices of the robot's own excited columns, among the base parameters followed by the gains.
+        fixed: indices of the robot's own columns whose values are fixed at zero.
         rows: number of equations.
     """
 

@@ -267,7 +267,7 @@ class Online(Streamed):
         return self._stream.estimate().with_provenance(samples=self.samples, restarts=list(self.restarts))
 
     def consistent(self, method: str = "pc-wls", **options: Any) -> Future[Estimate]:
-        """Return the physically consistent robot that fits the stream best, by a `pc-` method.
+        """Return the physically consistent robot that fits the stream best, by a method whose name begins with `pc-`.
 
         The robot is computed in a separate thread while samples continue to arrive; `result()` waits for the
         computation.

@@ -39,7 +39,7 @@ class ActuatorSettings(SettingsFile):
     Attributes:
         robot: a URDF, MJCF or robot TOML, or "pendulum".
         logs: logs with positions and commands.
-        log: the [log] table, how to read them.
+        log: the [log] table, how to read the logs.
         pendulum: mass, length and arm_mass of a pendulum, kg and m.
         law: drive law.
         gains: known parameters of the law: a number, one per joint, or a table by joint.

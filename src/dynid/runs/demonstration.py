@@ -40,7 +40,7 @@ class Demo:
     """Result of the demonstration.
 
     Attributes:
-        compared: results of the compared methods; the run is that of the first.
+        compared: results of the compared methods; only the first method has a full run.
         truth: (base,), parameters that the logs were simulated with.
         written: path of each file of the result, by kind.
         folder: folder with the logs, the run file and the result.

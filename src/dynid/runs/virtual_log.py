@@ -45,7 +45,7 @@ class VirtualLoopOptions:
     """Options of the control loop of a virtual robot.
 
     Attributes:
-        controller: one of `CONTROLLERS`. Its model is the robot file, if that gives all inertias.
+        controller: one of `CONTROLLERS`. The controller's model is the robot file, if the file states all inertias.
         bandwidth, damping: closed-loop poles, rad/s, of the joints or, for controllers in task space, of the flange.
         rate: sampling rate of controller and log, Hz.
     """
@@ -176,7 +176,7 @@ def _controller(loop: VirtualLoopOptions, model: Model, belief: Array, q: Array)
 def _tool_law(loop: VirtualLoopOptions, model: Model, belief: Array, q: Array) -> Controller:
     """Return a control law of the tool's pose, or of its position if the robot has fewer than six joints.
 
-    An impedance uses the tool's inertia at the first posture (dof,) with the loop's poles.
+    Impedance control uses the tool's inertia in the first posture (dof,), and the closed-loop poles of `loop`.
     """
     frame, task = mounting_frame(model.robot), "pose" if model.dof >= 6 else "position"
     kp, kd, limit = loop.bandwidth ** 2, 2.0 * loop.damping * loop.bandwidth, model.robot.limit("effort")

@@ -141,7 +141,7 @@ class StudyResult:
         return tuple(dict.fromkeys(one.label for one in self.scores))
 
     def members(self, group: str) -> Bools:
-        """Return which base parameters belong to "inertial" or "friction" (base,)."""
+        """Return the mask (base,) of the base parameters in a group, "inertial" or "friction"."""
         return self.inertial if group == "inertial" else ~self.inertial
 
     def score(self, label: str, factor: float | None = None) -> Score:
@@ -175,7 +175,7 @@ class StudyResult:
     def unbiased_by_chance(self) -> float:
         """Return the expected share of parameters that appear unbiased for a method without bias.
 
-        The mean error itself has a standard error of spread / sqrt(logs).
+        The reason is that the mean error has a standard error of spread / sqrt(logs).
         """
         logs = self.study.repetitions
         return float(2.0 * stdtr(logs - 1, UNBIASED * np.sqrt(logs)) - 1.0) if logs > 1 else 0.0
