@@ -81,7 +81,7 @@ class ExcitingMotion:
 
     @property
     def relative_std(self) -> Array:
-        """Expected standard errors (base,) in percent of the nominal base parameters; infinite for unknown ones."""
+        """Expected standard errors (base,) in percent of the nominal base parameters; infinite if unknown or zero."""
         return relative_errors(self.base, self.std)
 
     def configurations(self, t: ArrayLike) -> Array:

@@ -127,7 +127,7 @@ def nominal_base_values(base: BaseParameters) -> Array:
 
 
 def relative_errors(base: BaseParameters, std: Array) -> Array:
-    """Return standard errors (base,) in percent of the nominal base parameters; infinite for unknown ones."""
+    """Return standard errors (base,) in percent of the nominal base parameters; infinite if unknown or zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = 100.0 * std / np.abs(nominal_base_values(base))
     return np.where(np.isfinite(relative), relative, np.inf)

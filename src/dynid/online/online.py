@@ -219,7 +219,7 @@ class Online(Streamed):
         """Update the estimate with raw positions and torques and their time stamps (s), one sample or a block.
 
         Irregular stamps, gaps, repetitions and invalid numbers are handled and listed in `events`. Rate and cut-off are
-        chosen from the first ten seconds unless `feeding` gives them.
+        chosen from the first four to ten seconds unless `feeding` gives them.
 
         Args:
             t: Time stamps (s).

@@ -59,7 +59,7 @@ class Workspace:
             planes: half-spaces in which all links must stay.
             obstacles: capsules fixed to the base.
             spheres: capsules on links, in place of the collision geometry.
-            radius: radius of all links without collision geometry, m.
+            radius: radius of the links of a robot without collision geometry, m.
             self_collision: whether the robot's own links must not collide.
             margin: distance kept free, m.
         """
