@@ -17,7 +17,7 @@ _CELL_STYLE = "text-align: {side}; padding: 0.1em 0.7em 0.1em 0; background: non
 
 
 def html_text(text: str, *, quotes: bool = True) -> str:
-    """Return the text for HTML; quotes: whether quotation marks become codes too, as attributes need it."""
+    """Return the text for HTML; quotes: whether quotation marks become codes too, which attributes need."""
     return text.translate(_CODES_IN_HTML if quotes else MARKUP)
 
 

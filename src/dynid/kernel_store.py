@@ -274,7 +274,7 @@ def _file(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Path:
 
 
 def _read(file: Path, key: str) -> tuple[int, str] | None:
-    """Return address and result type of the machine code in a file; None if its key differs or it is damaged."""
+    """Return address and result type of the machine code in a file; None if the file is damaged or its key differs."""
     try:
         head, _, code = file.read_bytes().partition(b"\n")
         facts = json.loads(head)
@@ -286,7 +286,7 @@ def _read(file: Path, key: str) -> tuple[int, str] | None:
 
 
 def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
-    """Return the address of machine code and the type of its result; None if it calls a missing function."""
+    """Return the address of machine code and the type of its result; None if the code calls a missing function."""
     if not code:
         return 0, facts["result"]
     if not all(hasattr(loaded_libraries(), name) for name in facts["calls"]):

@@ -1,7 +1,7 @@
 """LAPACK routines and solvers based on them, without the rest of `scipy.linalg`.
 
-Importing `scipy.linalg` takes 0.15 s, mostly for array libraries and Fortran tools that are not used here. Its
-extension modules do not need these and are loaded separately; a later import of `scipy.linalg` uses them.
+Importing `scipy.linalg` takes 0.15 s, mostly for array libraries and Fortran tools that are not used here. The
+extension modules of `scipy.linalg` do not need those and are loaded alone; a later import of `scipy.linalg` uses them.
 """
 
 from __future__ import annotations

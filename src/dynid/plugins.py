@@ -35,7 +35,7 @@ class Plugin:
         name: name that users type.
         package: distribution that declares it, with its version.
         reference: module and attribute, such as "my_package.methods:huber_ls".
-        problem: why it cannot be loaded; None if it can.
+        problem: why the plugin cannot be loaded; None if it can be loaded.
     """
 
     group: str

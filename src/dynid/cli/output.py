@@ -31,7 +31,7 @@ def print_json(facts: Mapping[str, Any]) -> None:
 
 
 def typed_command() -> str:
-    """Return the command line as it was typed, which a report shows for repetition."""
+    """Return the command line as it was typed, which a report shows so that the run can be repeated."""
     return shlex.join(["dynid", *sys.argv[1:]])
 
 

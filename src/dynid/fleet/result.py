@@ -102,7 +102,7 @@ class FleetResult:
 
     @property
     def outlying(self) -> tuple[OutlyingRobot, ...]:
-        """Robots whose models predict the other robots much worse than the other robots' models do."""
+        """Robots whose models predict the other robots much worse than the others' models predict each other."""
         return outlying_robots(self.cross)
 
     @property

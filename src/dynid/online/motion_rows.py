@@ -1,4 +1,4 @@
-"""Checked samples of a stream, and the entries of a regression along them or for a single sample."""
+"""Checked samples of a stream, and the entries of a regression along many samples or for a single one."""
 
 from __future__ import annotations
 

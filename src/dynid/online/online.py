@@ -279,7 +279,7 @@ class Online(Streamed):
         return pool(1, "dynid-online").submit(identify, known, method=method, **options)
 
     def verdict(self) -> tuple[ParameterVerdict, ...]:
-        """Return for each base parameter whether the motion determines it, or which others it is confounded with."""
+        """Return for each base parameter whether the motion determines it, or with which others it is confounded."""
         return verdicts(self._stream)
 
     def changes(self) -> tuple[Change, ...]:

@@ -165,8 +165,8 @@ def difference(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, 
 
 
 def pseudo_inverse(matrix: Array) -> tuple[Array, Bools]:
-    """Return the pseudo-inverse (n, rows) of a matrix (rows, n), and a mask (n,) of the unknowns that it determines.
-    Columns are scaled to unit length, except columns at rounding level, which count as zero."""
+    """Return the pseudo-inverse (n, rows) of a matrix (rows, n), and a mask (n,) of the unknowns that the matrix
+    determines. Columns are scaled to unit length, except columns at rounding level, which count as zero."""
     size = np.linalg.norm(matrix, axis=0)
     there = size > MIN_COLUMN_SHARE * size.max(initial=0.0)
     matrix, size = np.where(there, matrix, 0.0), np.where(there, size, 1.0)

@@ -98,7 +98,7 @@ def compare(settings: RunSettings, names: Sequence[str], progress: ProgressCallb
 
 
 def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
-    """Return the options of a method: those of the run that it supports, overridden by [compare.options.METHOD]."""
+    """Return the options of a method: those options of the run that the method has, then [compare.options.METHOD]."""
     for other in settings.compare.options:
         find_method(other)
     known = find_method(name).options

@@ -15,7 +15,7 @@ _MAX_NAMED_PARAMETERS = 6  # parameters named in a sentence
 
 @dataclass(frozen=True)
 class Improvement:
-    """Effect of a motion on one parameter: standard error before (None if it was not identified) and after."""
+    """Effect of a motion on one parameter: standard error before (None for an unidentified parameter) and after."""
 
     name: str
     unit: str

@@ -138,7 +138,7 @@ class Processes(AbstractContextManager["Processes"]):
             pass
 
     def _retry(self, task: _Task) -> None:
-        """Assign the task of a lost worker to another one, or give it up."""
+        """Assign the task of a lost worker to another worker, or give the task up after several losses."""
         task.tries += 1
         if task.tries < TRIES:
             (self._again if task.part.made_of is None else self._sums).appendleft(task)
