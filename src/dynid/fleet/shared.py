@@ -221,7 +221,7 @@ def completed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], total: S
     """Return all robots' values and covariances, given the common values (shared,).
 
     With normal matrices H_r of the robots (own columns o, shared columns s), their scores s_r, E_r = [-H_so H_oo^-1, I]
-    and the inverse P of the summed normal matrix of the shared columns, the error of the common values is c = P sum_r
+    and P, the inverse of the sum of all H_r with own columns eliminated, the error of the common values is c = P sum_r
     E_r s_r, and that of a robot's own values is H_oo^-1 (s_o - H_os c).
     """
     base, dof = len(shared), robots[0].regression.dof
