@@ -74,7 +74,7 @@ def like(array: NDArray[Any], shape: int | tuple[int, ...] | None = None, dtype:
 
 
 def first_not_finite(array: NDArray[Any], at_once: int = 262_144) -> tuple[int, ...] | None:
-    """Return the index of the first entry that is not finite, None if all are; `at_once` rows are checked at a time."""
+    """Return the index of the first entry that is not finite, or None; `at_once` rows are checked at a time."""
     for start in range(0, len(array), at_once):
         part = array[start:start + at_once]
         if math.isfinite(np.vdot(part, part)):  # a non-finite number makes the product non-finite
@@ -87,8 +87,8 @@ def first_not_finite(array: NDArray[Any], at_once: int = 262_144) -> tuple[int, 
 
 
 def save_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
-    """Write arrays to an open .npz file with the fastest compression; the default one of numpy takes twice as long for
-    little gain."""
+    """Write arrays to an open .npz file with the fastest compression: numpy's default takes twice as long for little
+    gain."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -100,7 +100,7 @@ def load_arrays(path: str | Path | bytes) -> dict[str, NDArray[Any]]:
 
     Raises:
         OSError: The file cannot be opened or read.
-        ValueError: The file is damaged, or unpacks to more than a result can have.
+        ValueError: The file is damaged, or larger when unpacked than the arrays of any result.
     """
     with BytesIO(path) if isinstance(path, bytes) else open(path, "rb") as file:
         try:
@@ -112,10 +112,10 @@ def load_arrays(path: str | Path | bytes) -> dict[str, NDArray[Any]]:
 
 
 def parsed(read: Callable[[], Result]) -> Result:
-    """Return the result of a function that reads arrays from the start of a file, in spite of other threads.
+    """Return the result of a function that reads arrays from the start of a file; a failed call is repeated.
 
     numpy parses the headers of arrays with `ast.literal_eval`, which in Python 3.11 raises SystemError at random if
-    several threads call it at once (python/cpython issue 106905). The function is then called again.
+    several threads call `literal_eval` at once (python/cpython issue 106905).
     """
     for _ in range(_MOST_READING_ATTEMPTS - 1):
         with suppress(SystemError):

@@ -127,7 +127,7 @@ def json_text(plain: Mapping[str, Any], ensure_ascii: bool = False) -> str:
 
 
 def is_path(origin: Path, name: str) -> bool:
-    """Return whether a name that may be built-in is a path below `origin`: it exists, or has a folder or an extension.
+    """Return whether a name is a path below `origin`, not a built-in name: it exists, or has a folder or an extension.
 
     On Windows both path separators count.
     """

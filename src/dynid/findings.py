@@ -53,7 +53,7 @@ class Finding:
         title: two or three words for a headline.
         joints, parameters, logs: names that it concerns.
         evidence: numbers by name. A tuple has one number per joint, parameter or log, in their order.
-        second_fit: whether the numbers are of a second fit, made for diagnosis, and not of the result.
+        second_fit: whether the numbers are those of a second fit, made for diagnosis, and not those of the result.
     """
 
     code: str

@@ -17,12 +17,12 @@ _CELL_STYLE = "text-align: {side}; padding: 0.1em 0.7em 0.1em 0; background: non
 
 
 def html_text(text: str, *, quotes: bool = True) -> str:
-    """Return the text for HTML; quotes: whether quotation marks become codes too, as attributes need it."""
+    """Return the text for HTML; quotes: whether quotation marks become codes too, which attributes need."""
     return text.translate(_CODES_IN_HTML if quotes else MARKUP)
 
 
 def card(title: str, *parts: str) -> str:
-    """Return a box with a headline and parts that are already HTML."""
+    """Return an HTML box with a headline (plain text) and the given parts, which are HTML already."""
     return f'<div style="{_BOX_STYLE}"><div style="font-weight: 600">{html_text(title)}</div>{"".join(parts)}</div>'
 
 

@@ -91,7 +91,7 @@ def make_independent(module: Any, machine: Any, symbol: str, name: str, wrapper:
     Args:
         module: LLVM code of a kernel and its functions.
         machine: LLVM's description of the processor.
-        symbol: Name of the kernel in it.
+        symbol: Name of the kernel in the module.
         name: Name of the wrapper, the only function that remains visible.
         wrapper: LLVM code of a function {name} that calls {symbol}; a packed call if empty.
     """

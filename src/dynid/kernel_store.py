@@ -4,8 +4,8 @@ Importing numba and loading the kernels of its cache takes longer than identifyi
 therefore stores its machine code as an object file next to numba's cache, and later processes load that file with LLVM
 only. Numba is imported only if no stored file fits, or for types of arguments or results that cannot be stored.
 
-A file fits if its kernel has the same sources, argument types, processor and versions of numba and LLVM. Its code calls
-only functions of the C library; both are checked before it is loaded.
+A file fits if its kernel has the same sources, argument types, processor and versions of numba and LLVM. The code in a
+file calls only functions of the C library. Both conditions are checked before a file is loaded.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Kernel:
     Attributes:
         py_func: The function in Python.
         targetoptions: Options of `numba.njit`, under the name by which numba finds `inline` in a called kernel.
-        is_storable: Whether to try to store its machine code. Code that needs numba to run is not storable, and the
+        is_storable: Whether to try to store the machine code. Code that needs numba to run is not storable, and the
             attempt takes as long as half a compilation.
     """
 
@@ -192,7 +192,7 @@ def curve_address(function: Callable[..., Any], signature: str, options: dict[st
 
     Args:
         function: The function that `numba.cfunc` would compile.
-        signature: Its types in numba's notation.
+        signature: Types of the function in numba's notation.
         options: Options of `numba.cfunc`.
 
     Returns:
@@ -238,7 +238,7 @@ def when_numba_is_loaded(hook: Callable[[], object]) -> Callable[[], object]:
 
 
 def _flatten(words: list[Any], value: Any) -> Any:
-    """Append the numbers by which numba passes an argument, and return its kind.
+    """Append to `words` the numbers by which numba passes an argument, and return the kind of the argument.
 
     Raises:
         TypeError: Arguments of this kind are not supported and are passed to numba.
@@ -262,7 +262,7 @@ def _flatten(words: list[Any], value: Any) -> Any:
 
 
 def _key(function: Callable[..., Any]) -> str:
-    """Return a text that changes with everything on which the code of a function depends, except its arguments."""
+    """Return a text that identifies all that the machine code of a function depends on, except argument types."""
     own = os.stat(function.__code__.co_filename)
     return f"{own.st_size} {own.st_mtime_ns} {function.__code__.co_firstlineno} {_common_key()}"
 
@@ -274,7 +274,7 @@ def _file(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Path:
 
 
 def _read(file: Path, key: str) -> tuple[int, str] | None:
-    """Return address and result type of the machine code in a file; None if its key differs or it is damaged."""
+    """Return address and result type of the machine code in a file; None if the file is damaged or its key differs."""
     try:
         head, _, code = file.read_bytes().partition(b"\n")
         facts = json.loads(head)
@@ -286,7 +286,7 @@ def _read(file: Path, key: str) -> tuple[int, str] | None:
 
 
 def _load(facts: dict[str, Any], code: bytes) -> tuple[int, str] | None:
-    """Return the address of machine code and the type of its result; None if it calls a missing function."""
+    """Return the address of machine code and the type of its result; None if the code calls a missing function."""
     if not code:
         return 0, facts["result"]
     if not all(hasattr(loaded_libraries(), name) for name in facts["calls"]):

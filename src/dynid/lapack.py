@@ -1,7 +1,7 @@
 """LAPACK routines and solvers based on them, without the rest of `scipy.linalg`.
 
-Importing `scipy.linalg` takes 0.15 s, mostly for array libraries and Fortran tools that are not used here. Its
-extension modules do not need these and are loaded separately; a later import of `scipy.linalg` uses them.
+Importing `scipy.linalg` takes 0.15 s, mostly for array libraries and Fortran tools that are not used here. The
+extension modules of `scipy.linalg` do not need those and are loaded alone; a later import of `scipy.linalg` uses them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dynid.arrays import Array
 
 
 def _load(name: str) -> ModuleType:
-    """Return an extension module of `scipy.linalg`; it is imported by that package if that is loaded or has another
-    layout."""
+    """Return an extension module of `scipy.linalg`, loaded from its file; if the package is already loaded, or its
+    files are elsewhere, the module is imported as usual."""
     whole = f"scipy.linalg.{name}"
     package = importlib.util.find_spec("scipy")
     if whole in sys.modules or "scipy.linalg" in sys.modules or package is None:
@@ -50,8 +50,7 @@ _cone_lock = threading.Lock()  # cone programs are solved on several threads
 
 
 def load_for_cones() -> None:
-    """Load the two modules of `scipy.linalg` whose BLAS Clarabel uses; Clarabel itself would import the whole
-    package."""
+    """Load the modules of `scipy.linalg` whose BLAS Clarabel uses; Clarabel itself would import the whole package."""
     with _cone_lock:
         for name in ("cython_blas", "cython_lapack"):
             _load(name)
@@ -77,7 +76,7 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, *, lower: bool = False, trans: 
 
 
 def is_full_rank(r: Array, share: float) -> bool:
-    """Return whether the singular values of an upper triangular r (n, n) certainly exceed a share of the largest.
+    """Return whether all singular values of an upper triangular r (n, n) certainly exceed a share of the largest one.
 
     The norms of r and its inverse bound their ratio, in a tenth of the time of computing singular values.
     """
@@ -128,10 +127,10 @@ def solve_tridiagonal(band: Array, b: Array) -> Array:
 
 
 def column_space(columns: Array, share: float) -> Array:
-    """Return an orthonormal basis (rows, dimensions) of the span of columns (rows, k), each scaled to one.
+    """Return an orthonormal basis (rows, dimensions) of the span of columns (rows, k), each scaled to unit length.
 
-    A column at rounding level compared with the largest one is ignored. Directions count as rounding, too, if their
-    singular value is below a share of the largest.
+    Columns at rounding level compared with the largest one are ignored. Directions with a singular value below a share
+    of the largest are ignored, too.
     """
     size = np.linalg.norm(columns, axis=0)
     used = size > ROUNDING_SHARE * np.max(size, initial=0.0)
@@ -145,7 +144,7 @@ def column_space(columns: Array, share: float) -> Array:
 def null_space(a: Array, share: float = 0.0) -> Array:
     """Return an orthonormal basis (columns, dimensions) of the vectors that a (rows, columns) maps to zero.
 
-    Singular values below a share of the largest, at least below rounding, count as zero.
+    Singular values below a share of the largest one, or at rounding level, count as zero.
     """
     _, sizes, rows = np.linalg.svd(a, full_matrices=True)
     tolerance = max(share, np.finfo(float).eps * max(a.shape)) * np.max(sizes, initial=0.0)

@@ -1,7 +1,7 @@
 """Medians, quantiles and distinct values of arrays.
 
-The functions of numpy load its masked arrays, which takes longer than all medians of a run, and are slower for few
-values.
+The functions of numpy with the same purpose are slower for few values, and load numpy's masked arrays, which takes
+longer than computing all medians of a run.
 """
 
 from __future__ import annotations

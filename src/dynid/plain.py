@@ -17,7 +17,7 @@ def finite(value: float | None) -> float | None:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to dicts, lists, strings and finite numbers; a non-finite number becomes None."""
+    """Convert a value to dicts, lists, strings and finite numbers for JSON; a non-finite number becomes None."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if isinstance(value, Mapping):

@@ -35,7 +35,7 @@ class Plugin:
         name: name that users type.
         package: distribution that declares it, with its version.
         reference: module and attribute, such as "my_package.methods:huber_ls".
-        problem: why it cannot be loaded; None if it can.
+        problem: why the plugin cannot be loaded; None if it can be loaded.
     """
 
     group: str
@@ -57,7 +57,7 @@ def _declared(group: str) -> dict[str, EntryPoint]:
 
 
 def plugin_names(group: str) -> tuple[str, ...]:
-    """Names that installed packages declare in a group, sorted; nothing is imported."""
+    """Names of the plugins that installed packages declare in a group, sorted; nothing is imported."""
     return tuple(sorted(_declared(group)))
 
 

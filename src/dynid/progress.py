@@ -19,7 +19,7 @@ def prefixed(progress: ProgressCallback, prefix: str) -> ProgressCallback:
 
 class Progress:
     """A progress callback: progress("reading logs", 0.4) reports the present step and the completed share, by default
-    the last one. The reported share never decreases, so that a progress bar only grows."""
+    the last reported share. The reported share never decreases, so that a progress bar only grows."""
 
     def __init__(self, say: Say, start: float = 0.0, stop: float = 1.0, last: list[float] | None = None) -> None:
         self._say, self._start, self._stop = say, start, stop
@@ -31,14 +31,13 @@ class Progress:
         return progress if isinstance(progress, Progress) else Progress(lambda sentence, share: progress(sentence))
 
     def __call__(self, sentence: str, share: float | None = None) -> None:
-        """Report the present step; share: completed share of this part, 0 to 1."""
+        """Report the present step in a sentence; share: completed share of this part of the computation, 0 to 1."""
         if share is not None:
             inside = self._start + (self._stop - self._start) * min(max(share, 0.0), 1.0)
             self._last[0] = max(self._last[0], inside)
         self._say(sentence, self._last[0])
 
     def part(self, start: float, stop: float) -> Progress:
-        """Return the progress callback of a part of the computation, which covers the share from `start` to `stop` of
-        the whole."""
+        """Return the progress callback of a part of the computation, from the share `start` to the share `stop`."""
         width = self._stop - self._start
         return Progress(self._say, self._start + start * width, self._start + stop * width, self._last)

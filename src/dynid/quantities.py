@@ -39,7 +39,7 @@ MOST_SAMPLES = 20_000_000  # of a planned motion: more than five hours at 1 kHz,
 
 
 def is_physical(value: float) -> bool:
-    """Return whether a number is plausible in SI units: finite, and its square does not overflow or underflow."""
+    """Return whether a number is plausible in SI units: it is finite, and its square does not overflow or underflow."""
     return value == 0.0 or _SMALLEST_QUANTITY <= abs(value) <= LARGEST
 
 

@@ -1,7 +1,7 @@
 """Butterworth filters, power densities and interpolation of sampled signals.
 
-Importing these functions from scipy.signal and scipy.interpolate, with scipy.stats, takes longer than identifying a
-robot.
+These functions are also in scipy.signal and scipy.interpolate, but importing those modules takes longer than
+identifying a robot.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def filtered_both_ways(sections: Array, x: Array, padding: int) -> Array:
 
 
 def _settled(sections: Array) -> Array:
-    """Return the steady state (sections, 2) of filter sections for a constant input of one."""
+    """Return the internal states (sections, 2) of filter sections in the steady state for a constant input of one."""
     level, state = 1.0, np.empty((len(sections), 2))
     for k, (b0, b1, b2, _, a1, a2) in enumerate(sections):
         gain = (b0 + b1 + b2) / (1.0 + a1 + a2)

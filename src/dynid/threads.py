@@ -76,7 +76,7 @@ class one_blas_thread(ContextDecorator):
     """Context, and decorator of functions, in which BLAS uses one thread.
 
     Small products in many threads wait for each other: beside another busy process they take ten times as long. The
-    limit holds for the whole process from the first of all contexts to the end of the last, so nested ones cost little.
+    limit holds for the whole process from the first context to the end of the last; nested contexts cost little.
     """
 
     _lock = threading.Lock()
@@ -97,7 +97,7 @@ class one_blas_thread(ContextDecorator):
 
 
 def _forget_threads() -> None:
-    """Forget the threads of the parent in a forked process, which has none and would wait for them forever."""
+    """Forget the worker threads in a forked process, which has none of them and would wait for them forever."""
     pool.cache_clear()
     one_blas_thread._lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""`dynid check`: whether a robot is physically consistent, and why if it is not."""
+"""`dynid check`: test of a robot or a result for physical consistency, with the violated conditions."""
 
 from __future__ import annotations
 

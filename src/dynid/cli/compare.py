@@ -1,4 +1,4 @@
-"""`dynid compare`: several methods on the same data, or two earlier results."""
+"""`dynid compare`: comparison of several methods on the same data, or of two earlier results."""
 
 from __future__ import annotations
 

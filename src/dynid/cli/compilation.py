@@ -16,8 +16,7 @@ SENTENCE = "Compiling for this machine (only at the first use after installation
 class CompilationWatch:
     """Context manager that calls `say` once with a sentence if compilation takes longer than `patience` seconds in all.
 
-    It listens to numba's events. Only one thread compiles at a time. Compilations are nested, and `depth` counts the
-    levels.
+    The context listens to numba's events. Only one thread compiles at a time. `depth` counts nested compilations.
     """
 
     say: Callable[[str], None]

@@ -1,4 +1,4 @@
-"""`dynid contact`: time, link and size of external forces on a robot."""
+"""`dynid contact`: detection of external forces on a robot, with time, link and size of each contact."""
 
 from __future__ import annotations
 

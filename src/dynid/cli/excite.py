@@ -169,7 +169,7 @@ def command(
 
 
 def _standing(feet: str, values: dict[str, Any]) -> Standing | None:
-    """Return the standing feet with the values of their options, or None without feet."""
+    """Return the settings of the standing feet from the command's options, or None if no feet are named."""
     from dynid.excitation import Standing
 
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value

@@ -94,7 +94,7 @@ def _print(found: Exported) -> None:
 
 
 def _print_draws(found: DrawnFiles | DrawnActuators) -> None:
-    """Print how the draws were made, the check of their spread, and the files."""
+    """Print how the models were drawn from the posterior, the check of their spread, and the written files."""
     to = console()
     for sentence in found.sentences:
         to.print(sentence, markup=False)

@@ -41,7 +41,7 @@ COMMANDS = (
 
 
 class _LazyGroup(TyperGroup):
-    """Group of the commands in COMMANDS; each is imported at first use."""
+    """Group of the commands in COMMANDS; the module of a command is imported at its first use."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _without_flag_types(super().get_params(ctx))
@@ -64,7 +64,7 @@ class _LazyGroup(TyperGroup):
 
 
 def _without_flag_types(parameters: list[Any]) -> list[Any]:
-    """Return the parameters of a command with no type in the help for flags, which take no value, and for lists."""
+    """Return the parameters of a command; the help shows no type for flags, which take no value, and for lists."""
     for one in parameters:
         if getattr(one, "is_flag", False) or one.nargs == -1:
             one.display_type_rich = lambda ctx: None

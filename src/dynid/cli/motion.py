@@ -1,4 +1,4 @@
-"""`dynid motion`: generation of a motion without optimisation, checked and drawn like those of `dynid excite`."""
+"""`dynid motion`: generation of a motion without optimisation, checked and drawn like the motions of `dynid excite`."""
 
 from __future__ import annotations
 

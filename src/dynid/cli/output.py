@@ -31,7 +31,7 @@ def print_json(facts: Mapping[str, Any]) -> None:
 
 
 def typed_command() -> str:
-    """Return the command line as it was typed, which a report shows for repetition."""
+    """Return the command line as it was typed, which a report shows so that the run can be repeated."""
     return shlex.join(["dynid", *sys.argv[1:]])
 
 
@@ -85,7 +85,7 @@ def show_progress(task: str) -> Iterator[Progress]:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, numbers: Sequence[str] = (),
           title: str | None = None) -> Table:
-    """Return a table with plain cells; the columns in `numbers` are aligned to the right."""
+    """Return a table whose cells are literal text; the columns in `numbers` are aligned to the right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

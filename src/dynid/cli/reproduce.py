@@ -66,11 +66,11 @@ class Ran:
 
     @property
     def tables(self) -> list[dict[str, Any]]:
-        """Summaries of the printed tables that were compared."""
+        """Summaries of the comparisons with printed tables."""
         return list(self.result.get("printed", ()))
 
     def count(self, what: str) -> int:
-        """Return the number of printed, compared or reproduced entries of all tables, selected by `what`."""
+        """Return the number of entries of all tables that are `what`: "printed", "compared" or "within" tolerance."""
         return sum(int(one[what]) for one in self.tables)
 
     @property
@@ -162,7 +162,7 @@ def _show(scripts: Scripts, ran: Ran) -> None:
 
 
 def _table_line(one: dict[str, Any]) -> str:
-    """Return a line with the counts of one table, and the reasons why entries cannot be compared."""
+    """Return a line with the counts of one table, and the reasons why some of its entries cannot be compared."""
     page = "" if one["page"] is None else f", p. {one['page']}"
     left = "; ".join(f"{count} not comparable: {why}" for why, count in one["not_comparable"].items())
     return (f"{one['document']}, table {one['table']}{page}: {one['printed']} printed, {one['compared']} compared, "

@@ -80,7 +80,7 @@ def _tree(facts: Mapping[str, Any]) -> Tree:
 
 
 def print_check(found: Check) -> None:
-    """Print whether a robot is physically consistent, and the reasons where it is not."""
+    """Print whether a robot is physically consistent, and the violated conditions if it is not."""
     to, test = console(), found.feasibility
     if found.consistent:
         headline = "every body is physically consistent."

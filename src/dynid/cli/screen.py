@@ -22,7 +22,7 @@ class Screen:
     lines: int = field(default=LINES)
 
     def print(self, part: Any = "") -> None:
-        """Print a text or table regardless of its height; text literally, tables without the blank line below them."""
+        """Print a text (literally) or a table (without the blank line below it), regardless of its height."""
         from rich.text import Text
 
         text = self._rendered(part)

@@ -19,7 +19,7 @@ LawName = Literal["computed-torque", "compensated-pd", "pd", "poles", "task-spac
 
 
 def _per_joint(letters: str, meaning: str) -> Any:
-    """Return the declaration of an option that takes one number, or one number per joint.
+    """Return the typer declaration of an option that takes one number, or one number per joint.
 
     letters: symbol of the number in the help text, such as K for K1,K2,...; meaning: help text.
     """

@@ -78,7 +78,7 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
 
 
 def _reading_notes(result: Run) -> list[str]:
-    """Return the notes on columns and units of the logs that may be a mistake, each once with its first log."""
+    """Return the notes on logs whose columns or units may be wrong; equal notes are listed once, with the first log."""
     from dynid.recording.check import WRONG_SPEED_UNIT
     from dynid.recording.layout import NOT_REQUESTED
 
@@ -159,7 +159,7 @@ def _print_whole_run(result: Run, written: Mapping[str, str], notes: Sequence[st
 
 
 def _essential_sentence(found: Essential) -> str:
-    """Return a sentence with the removed parameters and the error without them."""
+    """Return a sentence with the removed parameters, and the torque errors before and after their removal."""
     unseen = "" if found.unseen is None else (f"; on unseen blocks of time {found.unseen[1]:.3g} instead of "
                                               f"{found.unseen[0]:.3g} %")
     names = ", ".join(one.name for one in found.removed) or "nothing"
@@ -228,8 +228,8 @@ def print_dropped(logs: Sequence[LogFacts]) -> None:
 
 
 def error_table(fits: Mapping[str, Reconstruction], most: int | None = None) -> Table:
-    """Return a table of each reconstruction's relative errors by joint: of the rows of the fit, of all moving rows, and
-    of unfiltered torques; with `most`, only of the joints with the largest errors."""
+    """Return a table of relative torque errors by joint, for each set of predicted torques: of the rows of the fit, of
+    all moving rows, and of unfiltered torques; with `most`, only of the joints with the largest errors."""
     first = next(iter(fits.values()))
     joints = list(range(len(first.joints)))
     if most is not None and len(joints) > most:
@@ -291,7 +291,7 @@ def _simulation_sentences(checks: Sequence[SimulationCheck]) -> list[str]:
 
 
 def simulation_sentence(error: float, horizon: float | None) -> str:
-    """Return a sentence on a simulation's position error, which integrates a small torque error twice."""
+    """Return a sentence on a simulation's position error; simulation integrates a small torque error twice."""
     size = _short(error)
     if not horizon:
         return f"Closed-loop simulation follows the log with an error of {size} % of the motion."

@@ -100,7 +100,7 @@ def _payload(result: str, frame: str, log: dict[str, Any], options: WatchOptions
 
 @contextmanager
 def _screen(view: Callable[[Any], Any], json: bool) -> Iterator[Callable[[Any], None]]:
-    """Yield a function that shows the present state of a stream, which `view` formats, in place of the last one.
+    """Yield a function that shows the present state of a stream, formatted by `view`, in place of the previous state.
 
     The function shows nothing if stdout is not a terminal, or if the output is JSON.
     """
@@ -114,7 +114,7 @@ def _screen(view: Callable[[Any], Any], json: bool) -> Iterator[Callable[[Any], 
 
 
 def _view_payload(look: PayloadLook) -> Any:
-    """Return the view of a live payload: rows so far, the load with its standard errors, and problems."""
+    """Return the view of a live payload: number of rows so far, load with its standard errors, and problems."""
     from rich.console import Group
 
     from dynid.cli.tables import payload_errors, payload_table
@@ -128,7 +128,7 @@ def _view_payload(look: PayloadLook) -> Any:
 
 
 def _view(look: Look) -> Any:
-    """Return the view of a stream: rows so far, the parameters, the torque errors, and problems."""
+    """Return the view of a stream: number of rows so far, parameters, torque errors, and problems."""
     from rich.console import Group
 
     online, estimate = look.online, look.estimate

@@ -81,8 +81,7 @@ class ExcitingMotion:
 
     @property
     def relative_std(self) -> Array:
-        """Expected standard errors (base,) in percent of the nominal base parameters; infinite for an unknown nominal
-        value."""
+        """Expected standard errors (base,) in percent of the nominal base parameters; infinite if unknown or zero."""
         return relative_errors(self.base, self.std)
 
     def configurations(self, t: ArrayLike) -> Array:
@@ -187,9 +186,9 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
 
 
 def _needed_factor(usage: Usage, tried: Sequence[tuple[float, LimitReport]]) -> float:
-    """Return the factor on the duration that satisfies a violated limit; tried: previous slowdowns and their reports.
-    The peak torque is extrapolated linearly from the last two reports. The peak is usually convex in 1 / slowdown,
-    because it also contains gravity and friction, so the extrapolation does not overestimate the slowdown."""
+    """Return the factor on the duration that satisfies a violated limit; tried: previous slowdowns and their limit
+    reports. The peak torque is extrapolated linearly from the last two reports. The peak is usually convex in 1 /
+    slowdown, because it also contains gravity and friction, so the extrapolation does not overestimate the slowdown."""
     if usage.kind != "torque":
         return float((1.0 + usage.excess) ** (1.0 / _DURATION_POWERS[usage.kind])) * (1.0 + _SPARE_DURATION)
     if len(tried) == 1:

@@ -29,7 +29,7 @@ class Information:
         layout: order of the base columns.
         weights: w_j (dof,), 1 / standard deviation of the noise of each joint's torque.
         scale: prior magnitude of each base parameter (base,), the diagonal of D.
-        known: K (base, base), triangular factor of earlier logs, or None.
+        known: K (base, base), triangular factor of the information of earlier logs, or None.
     """
 
     layout: Layout
@@ -62,7 +62,7 @@ class Information:
         return np.zeros((b, b)) if self.known is None else self.known.T @ self.known
 
     def entries(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return the base regressor of all joints (layout.rows, samples); the last row of each joint is not set."""
+        """Return the base regressor of all joints (layout.rows, samples); a joint's last row (torque) is not set."""
         out = np.empty((self.layout.rows, len(q)))
         complete(self.layout.model).fill(q, dq, ddq, self.layout.place, out)
         return out
@@ -80,8 +80,8 @@ class Information:
         return self.scale[:, None] * total * self.scale
 
     def slope(self, q: Array, dq: Array, ddq: Array, entries: Array, by_matrix: Array) -> Array:
-        """Return derivatives (3, samples, dof) by q, dq, ddq of a function whose derivative by A is `by_matrix`
-        (base, base)."""
+        """Return derivatives (3, samples, dof) by q, dq, ddq of a function of the information matrix A; by_matrix
+        (base, base): derivative of the function by A."""
         full = self.scale[:, None] * by_matrix * self.scale
         weights = np.empty_like(entries)
         for j, columns in enumerate(self.layout.columns):
@@ -127,8 +127,7 @@ def nominal_base_values(base: BaseParameters) -> Array:
 
 
 def relative_errors(base: BaseParameters, std: Array) -> Array:
-    """Return standard errors (base,) in percent of the nominal base parameters; infinite for an unknown nominal
-    value."""
+    """Return standard errors (base,) in percent of the nominal base parameters; infinite if unknown or zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = 100.0 * std / np.abs(nominal_base_values(base))
     return np.where(np.isfinite(relative), relative, np.inf)

@@ -94,7 +94,7 @@ def _self_motion_path(robot: Robot, frame: str, limits: Limits, start: Array, re
 def null_space_motion(path: SelfMotion, limits: Limits, *, duration: float = 20.0, harmonics: int = 5,
                       seed: int = 0) -> Piecewise:
     """Return a motion along a self-motion path from rest to rest, with path length s(t) = c + A sum_k a_k cos(2 pi k t
-    / duration) and random a_k.
+    / duration) and random a_k; c and A are such that s covers the path.
 
     Limits of velocity, acceleration and torque must be checked by the caller.
     """
@@ -114,7 +114,7 @@ def null_space_motion(path: SelfMotion, limits: Limits, *, duration: float = 20.
 
 def _followed(robot: Robot, frame: str, aim: Array, start: Array, wish: Array, bounds: tuple[Array, Array]) -> Array:
     """Return postures (points, dof) along the self-motion from `start` (dof,) in the direction `wish` (dof,). The path
-    ends at the bounds, at a singular posture, or where the path closes."""
+    ends at the bounds, at a singular posture, or when it returns to the start."""
     path: list[Array] = []
     q, ahead = start, wish
     for _ in range(int(MAX_PATH_ANGLE / SELF_MOTION_STEP)):

@@ -47,8 +47,8 @@ def random_points(limits: Limits, *, points: int = 50, seed: int = 0, reach: flo
 def random_spline(limits: Limits, *, points: int = 50, seed: int = 0, reach: float = 0.7) -> Piecewise:
     """Return a motion through random postures without stops, by quintics with the speeds of a cubic spline.
 
-    Each section takes as long as its slowest joint needs at its top speed. The spline overshoots the postures, so
-    the default share `reach` of the ranges is smaller than for `random_points`.
+    Each section takes one and a half times as long as its slowest joint needs at top speed. The spline overshoots the
+    postures, so the default share `reach` of the ranges is smaller than for `random_points`.
     """
     rows = spread_postures(limits, points, np.random.default_rng(seed), reach)
     limits.require_top_speeds("a spline through random postures")

@@ -106,10 +106,9 @@ def gravity_sweep(limits: Limits, *, postures: int = 20, pause: float = 1.0, sha
 
 @dataclass(frozen=True, eq=False)
 class PayloadPair:
-    """The same path without and with a payload, so that all torques except those of the payload cancel.
+    """The same path without and with a payload: all torques except those of the payload cancel in the difference.
 
-    See Ardiani, s. 1.2.5. The motion `loaded`, with the payload, is slower than the motion `without` if torque limits
-    require it.
+    See Ardiani, s. 1.2.5. The motion `loaded` is slower than the motion `without` payload if torque limits require it.
     """
 
     without: Trajectory
@@ -183,7 +182,7 @@ def _triangle(limits: Limits, j: int, middle: float, reach: float) -> tuple[floa
 
 
 def _visited(home: Array, joints: tuple[int, ...], places: Sequence[tuple[float, ...]]) -> list[Array]:
-    """Return a sequence of postures (dof,): home, the given joints at each of the given places, and home again."""
+    """Return a sequence of postures (dof,): home, home with `joints` at each of the positions `places`, and home."""
     rows = [home]
     for place in places:
         row = home.copy()

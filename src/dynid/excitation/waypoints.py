@@ -98,7 +98,7 @@ def quintics(points: ArrayLike, when: ArrayLike, *, stop: bool = False) -> Piece
 
 
 def quintics_within(points: ArrayLike, limits: Limits) -> Piecewise:
-    """Return quintics through points (rows, dof) with a stop at each, as fast as velocity, acceleration and jerk limits
+    """Return quintics through points (rows, dof) with stops, as fast as limits of velocity, acceleration and jerk
     allow."""
     rows = _checked_points(points, limits)
     lengths = []
@@ -146,7 +146,7 @@ def _connected(first: State, last: State, limits: Limits, torque: TorqueLimit | 
     is_braking, zero = bool(first[1].any()), np.zeros(limits.dof)
 
     def ends(duration: float) -> tuple[State, State]:
-        """Return the states at both ends of a stop, or of a start, with constant deceleration over `duration`, s."""
+        """Return the states at both ends of a motion to or from rest with constant acceleration for `duration`, s."""
         if is_braking:
             return first, (first[0] + 0.5 * duration * first[1], zero, zero)
         return (last[0] - 0.5 * duration * last[1], zero, zero), last

@@ -192,7 +192,7 @@ def _nominal_bodies(model: Model) -> dict[str, Array]:
 
 
 def _skeleton(robot: Robot, name: str, numbers: Array | None) -> Array:
-    """Return points (k, 3), m, around a link without collision shapes: its frame, its joints, and most of its mass."""
+    """Return points (k, 3), m, that span a link without collision shapes: origin, joints, and most of its mass."""
     points: list[Array] = [np.zeros(3)]
     if name in robot.body_names:
         own = robot.body_names.index(name)

@@ -1,7 +1,7 @@
 """Violations of bounds and physical conditions by a full parameter vector, with exact derivatives.
 
-A violation is zero if its condition holds, and about one if a variable is outside by the width of its interval. The
-squares of different violations are therefore comparable (Simionato, eq. 2.22-2.31).
+A violation is zero if its condition holds, and about one if a variable is outside its interval by the interval's width.
+The squares of different violations are therefore comparable (Simionato, eq. 2.22-2.31).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Conditions:
 
     @cached_property
     def lightest(self) -> Array:
-        """Lower bound of the mass (bodies,), kg, in the computation of a centre of mass."""
+        """Smallest mass (bodies,), kg, by which the first moment is divided in the computation of a centre of mass."""
         return np.maximum(_MIN_MASS_SHARE * self.bounds.high[:, 0], 1e-6)
 
     @cached_property

@@ -141,7 +141,7 @@ def violation_reason(violations: tuple[Violation, ...]) -> Reason:
 
 
 def outside_bounds(conditions: Conditions, theta: Array) -> tuple[str, ...]:
-    """Return a sentence for each bound that a full parameter vector theta (parameters,) violates."""
+    """Return a sentence on each bound that a full parameter vector theta (parameters,) violates."""
     central, _ = conditions.central(theta)
     low, high, room = conditions.bounds.low, conditions.bounds.high, INTERVAL_TOLERANCE * conditions.scale
     found = []
@@ -199,7 +199,8 @@ class BaseValues:
 
     @staticmethod
     def from_estimate(estimate: Identified, stacked: Stacked | None = None) -> BaseValues:
-        """Return the identified base values of an estimate. `stacked` is the QR factor of its data over all joints."""
+        """Return the identified base values of an estimate. `stacked`: QR factor of the estimate's data over all
+        joints."""
         shown, base = estimate.identified, estimate.base
         known = np.array([base.known.get(name, np.nan) for name in base.parameters.names])
         names = tuple(name for name, one in zip(base.names, shown, strict=True) if one)

@@ -44,7 +44,7 @@ def full_vector(x: Any, exact: bool, offset: Any, spread: Any, places: Any, rest
 @njit(cache=True)
 def squared_moments_short(xx: float, xy: float, xz: float, yy: float, yz: float, zz: float, size: float,
                           room: float) -> float:
-    """Return the sum of squares of the eigenvalues of tr(I)/2 - I below the margin `room`, in units of `size`.
+    """Return the sum of squares by which eigenvalues of tr(I)/2 - I are below the margin `room`, in units of `size`.
 
     The entries of the inertia matrix I are xx .. zz. Its eigenvalues are computed in closed form.
     """
@@ -117,8 +117,8 @@ def broken(theta: Any, places: Any, rest: Any, box: Any, rest_box: Any, light: A
 
 @njit(cache=True)
 def loss(x: Any, weight: float, space: Any, base: Any, conditions: Any) -> float:
-    """Return the loss of a candidate: |A theta - b|^2 (eq. 2.28 or 2.29), squared violations of bounds, and weighted
-    violations of physical conditions (eq. 2.30)."""
+    """Return the loss of a candidate: squared distance from the base values (eq. 2.28 or 2.29), plus squared violations
+    of bounds and weighted squared violations of physical conditions (eq. 2.30)."""
     exact, offset, spread, places, rest = space
     theta = full_vector(x, exact, offset, spread, places, rest)
     matrix, values = base

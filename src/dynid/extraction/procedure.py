@@ -248,8 +248,7 @@ def _slope(space: SearchSpace, matrix: Array, values: Array) -> Slope:
 
 
 def _after_descent(conditions: Conditions, theta: Array, slope: Slope, exact: bool) -> Array:
-    """Return the standard parameters (parameters,) after a descent from theta, with growing weights in the penalty
-    form."""
+    """Return the standard parameters (parameters,) after a descent from theta; weights grow in the penalty form."""
     if exact:
         # A boundary is reached only in the limit; a descent toward a point behind it crosses it in a few steps.
         for share in _INTERVAL_MARGINS:

@@ -46,7 +46,7 @@ class Landscape:
 
     @property
     def arrays(self) -> tuple[object, object, object]:
-        """Arguments of the compiled loss functions that follow the candidate and the weight."""
+        """Arguments of the compiled loss functions after the first two, which are the candidate and the weight."""
         own = self.conditions
         whose, normals, offsets = own.planes
         round_whose, inverses, centres = own.spheres

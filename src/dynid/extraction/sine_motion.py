@@ -17,8 +17,8 @@ _DEFAULT_TOP_SPEED, _DEFAULT_TOP_ACCELERATION = 2.0, 8.0
 def new_motion(robot: Robot, seed: int = 0, *, rate: float = RATE) -> Samples:
     """Return a motion with velocities A sin(2 pi t / T) about the middle of each joint's range, with zero torques.
 
-    rate: sampling rate, Hz. Positions range from q0 to q0 + A T / pi, velocities reach A, and accelerations 2 pi A / T.
-    A is the largest value that respects all three limits.
+    rate: sampling rate, Hz. From its start position q0, a joint moves to q0 + A T / pi; velocities reach A, and
+    accelerations 2 pi A / T. A is the largest value that respects all three limits.
     """
     rng = np.random.default_rng(seed)
     period = rng.uniform(*_PERIOD_RANGE, robot.dof)

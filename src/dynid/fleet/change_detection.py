@@ -1,8 +1,9 @@
 """Detection of changes of a robot over time, from estimates of each of its logs: steps with their date, and drifts.
 
-Log l of a robot gives y_l = L_l' theta_l with unit covariance. A change of a part by delta gives theta_l = theta + g_l
-K delta, where K are the part's columns of the base matrix, and g_l is a step at some log, or proportional to time. With
-the fleet prior theta ~ N(mu, P), Lambda = sum L_l L_l', V = (P^-1 + Lambda)^-1 and S = sum g_l L_l L_l' K,
+Log l of a robot gives y_l = L_l' theta_l with unit covariance. A change of a part (a link or a drive) by delta gives
+theta_l = theta + g_l K delta. K are the part's columns of the base matrix, and g_l over l is a step at some log, or
+proportional to time. With the fleet prior theta ~ N(mu, P), Lambda = sum L_l L_l', V = (P^-1 + Lambda)^-1 and S = sum
+g_l L_l L_l' K,
 
     A = K' (sum g_l^2 L_l L_l') K - S' V S,   b = K' sum g_l L_l e_l - S' V sum L_l e_l,   e_l = y_l - L_l' mu,
 
@@ -214,7 +215,7 @@ class LogEstimates:
 
 
 def _level(robot: RobotFold, folds: Sequence[LogFold]) -> float:
-    """Return the noise level of a robot (possibly from its fleet) divided by that of the residuals of its logs."""
+    """Return the noise level of a robot (possibly from its fleet) divided by the noise level of its logs' residuals."""
     own = [fold.noise for fold in folds]
     if robot.noise is None or any(noise is None for noise in own):
         return 1.0

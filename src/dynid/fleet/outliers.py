@@ -1,10 +1,10 @@
 """Outliers of a fleet: which links or drives of which robot differ from those of the other robots.
 
 A priori, a robot of the fleet has base parameters ~ N(mu, P). The estimate from its data, y = L' theta_hat with unit
-covariance, is therefore N(L' mu, W) with W = I + L' P L. If the standard parameters of one part differ by delta, the
-base parameters differ by K delta, with K the part's columns of the base matrix, and y by X delta, X = L' K. With A = X'
-W^-1 X and b = X' W^-1 (y - L' mu), delta = A^-1 b. The statistic b' A^-1 b is approximately chi-squared, with as many
-degrees of freedom as parameters of the part that the data determine.
+covariance, is therefore N(L' mu, W) with W = I + L' P L. If the standard parameters of one part (a link or a drive)
+differ by delta, the base parameters differ by K delta, with K the part's columns of the base matrix, and y by X delta,
+X = L' K. With A = X' W^-1 X and b = X' W^-1 (y - L' mu), delta = A^-1 b. The statistic b' A^-1 b is approximately
+chi-squared, with as many degrees of freedom as parameters of the part that the data determine.
 
 All other parameters are regularised by the fleet, so that little data suffice to detect a part that differs much. The
 most significant part of a robot is reported first, then further parts given the difference of the first.
@@ -85,8 +85,7 @@ class StandingOut:
 
 
 def fleet_parts(base: BaseParameters, joints: Sequence[str]) -> dict[str, Array]:
-    """Return the effect (base, k) of a change of each link and of each drive on the base parameters, by name of the
-    part."""
+    """Return the effect (base, k) of a change of each link and of each drive on the base parameters, by name."""
     columns_of: dict[str, list[int]] = {}
     for c, item in enumerate(base.parameters):
         if item.body is not None:
@@ -191,7 +190,7 @@ def _called(known: Sequence[RobotInformation], fleets: Sequence[Pooling], places
 class _Score:
     """Score of a robot's data relative to its fleet, with which every part is tested.
 
-    matrix (base, base) = L W^-1 L' and score (base,) = L W^-1 (y - L' mu).
+    matrix (base, base) = L W^-1 L' and score (base,) = L W^-1 (y - L' mu), with the symbols of this module's text.
     """
 
     matrix: Array

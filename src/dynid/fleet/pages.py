@@ -118,8 +118,8 @@ def _parameters(data: FleetPage) -> Mapping[str, Any]:
 
 
 def _box_figures(result: FleetResult) -> list[Figure]:
-    """Return box plots of the estimates from each log, one box per robot, for the parameters with the most significant
-    differences."""
+    """Return box plots of the estimates from each log, one box per robot, for the parameters that differ most
+    significantly."""
     base = result.out.pooling.base
     chance = np.where(np.isfinite(result.scatter.p_robots), result.scatter.p_robots, 2.0)
     names = [*result.out.robots, *(robot.name for robot in result.robots if robot.name not in result.out.robots)]

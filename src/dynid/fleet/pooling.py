@@ -1,8 +1,8 @@
 """Partial pooling: regularisation of each robot by its fleet, chosen by the evidence of all robots' data.
 
 Robot r has parameters theta_r ~ N(mu, T), T diagonal, and its data give theta_hat_r ~ N(theta_r, L_r^-1 L_r^-T), where
-L_r L_r' is the information of its logs under autocorrelated noise. With G_r = (C_r + T)^-1 = L_r (I + L_r' T L_r)^-1
-L_r', which needs no inverse in directions that a robot does not excite,
+L_r L_r' = C_r^-1 is the information of its logs under autocorrelated noise. With G_r = (C_r + T)^-1 = L_r (I + L_r' T
+L_r)^-1 L_r', which needs no inverse in directions that a robot does not excite,
 
     log p = 1/2 sum_r [log det(I + L_r' T L_r)^-1 - d_r' G_r d_r] - 1/2 log det sum_r G_r,   d_r = theta_hat_r - mu,
 
@@ -34,7 +34,7 @@ _MIN_LOG_SPREAD, _MAX_LOG_SPREAD = -14.0, 6.0
 @dataclass(frozen=True, eq=False)
 class RobotInformation:
     """Information of one robot's data on the base parameters: square root `root` (base, k) of the information matrix
-    root root', and `seen` = root' theta_hat (k,), with the estimate theta_hat; its covariance is the identity."""
+    root root', and `seen` = root' theta_hat (k,), with the estimate theta_hat and unit covariance."""
 
     root: Array
     seen: Array
@@ -158,8 +158,7 @@ def _fixed_points(data: Sequence[RobotInformation], logs: Array, groups: Ints, s
 
 
 def _solved(matrix: Array, right: Array) -> Array:
-    """Return the solution of a linear system in the range of its symmetric matrix, with columns scaled to similar
-    size."""
+    """Return the solution of a linear system in the range of its symmetric matrix; columns are scaled before."""
     scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
     sizes, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
     kept = sizes > 1e-13 * sizes.max()

@@ -76,8 +76,8 @@ class OutlyingRobot:
 
 
 def outlying_robots(table: CrossPrediction) -> tuple[OutlyingRobot, ...]:
-    """Return the robots whose prediction errors with all other robots exceed those among the other robots; at least
-    three robots are needed."""
+    """Return the robots whose prediction errors with all other robots exceed all errors among the other robots; at
+    least three robots are needed."""
     pairs = np.sqrt(np.nanmean(table.between() ** 2, axis=2))
     count, found = len(table.robots), list[OutlyingRobot]()
     for k in range(count if count >= 3 else 0):

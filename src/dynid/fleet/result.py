@@ -26,8 +26,8 @@ from dynid.runs.settings import RunSettings
 
 @dataclass(frozen=True)
 class OddLog:
-    """A log that differs from the other logs of its robot; ratio: torque residual of the log with the model from the
-    other logs, divided by that with its own model."""
+    """A log that differs from the other logs of its robot; ratio: torque residual of the log with the model of the
+    other logs, divided by the residual with the log's own model."""
 
     robot: str
     source: str
@@ -102,7 +102,7 @@ class FleetResult:
 
     @property
     def outlying(self) -> tuple[OutlyingRobot, ...]:
-        """Robots whose models predict the other robots much worse than these predict each other."""
+        """Robots whose models predict the other robots much worse than the others' models predict each other."""
         return outlying_robots(self.cross)
 
     @property
@@ -162,7 +162,7 @@ class FleetResult:
 
 
 def _part(one: Difference | PartChange, first: str, second: str) -> dict[str, Any]:
-    """Return a part that differs or changed as plain data; first, second: keys of its two values of a parameter."""
+    """Return a part that differs or changed as plain data; first, second: keys of the two values of each parameter."""
     keys = ("name", first, second, "standard_errors")
     return {**vars(one), "sentence": one.sentence,
             "parameters": [dict(zip(keys, row, strict=True)) for row in one.parameters]}

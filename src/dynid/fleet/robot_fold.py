@@ -64,7 +64,7 @@ def _levels(robot: RobotFold) -> tuple[Array, Array, Array, Array]:
 
 
 def _spare(rows: Array, variance: Array, level: Array, width: Array) -> Array:
-    """Return the number of independent rows minus that of parameters (robots, dof), which determine the noise."""
+    """Return the number of independent rows less that of parameters (robots, dof), which determines the noise."""
     time = np.maximum(level / np.where(variance > 0, variance, 1.0), 1.0)
     return np.maximum(rows / time - width, 0.0)
 
@@ -176,8 +176,9 @@ class RobotFold:
         """Return a square root (base, k) of the information matrix, and root' theta_hat (k,), whose covariance is the
         identity.
 
-        The information is root root' = C^-1 in the directions that the data excite, with C = H^-1 M H^-1. These
-        directions are determined by the singular values of the equations with columns scaled to unit length.
+        The information is root root' = C^-1 in the directions that the data excite, with C = H^-1 M H^-1, the normal
+        matrix H and the covariance M of the score. These directions are determined by the singular values of the
+        equations with columns scaled to unit length.
         """
         r = self.stacked.r
         size = np.linalg.norm(r, axis=0)

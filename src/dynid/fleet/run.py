@@ -158,8 +158,8 @@ def _undecided(robots: int) -> str:
 
 def _odd_logs(folds: Mapping[str, list[LogFold]]) -> tuple[OddLog, ...]:
     """Return the logs that disagree with the other logs of their robot. A log disagrees if its residuals with the model
-    of the other logs are large compared with those with its own model, and much larger than those of the other logs in
-    cross-validation."""
+    of the other logs are much larger than with its own model, and this ratio is much larger than that of the other logs
+    (median)."""
     odd = []
     for name in folds:
         own = folds[name]
@@ -175,8 +175,8 @@ def _odd_logs(folds: Mapping[str, list[LogFold]]) -> tuple[OddLog, ...]:
 
 
 def _ratios(name: str, own: Sequence[LogFold]) -> Array:
-    """Return for each log (logs,) the ratio of its residuals with the model of the robot's other logs to those with its
-    own model, for the joint with the largest ratio."""
+    """Return for each log (logs,) the ratio of its residuals with the model of the robot's other logs to its residuals
+    with its own model, for the joint with the largest ratio."""
     whole = RobotFold.from_folds(name, own)
     ratios = np.ones(len(own))
     for k, fold in enumerate(own):
@@ -305,7 +305,7 @@ def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: 
 
 
 def _bound(model: LinearModel, speeds: Sequence[float], estimate: Sequence[float] | None) -> LinearModel:
-    """Return the model with terms set from largest joint speeds (dof,) and an estimate (parameters,)."""
+    """Return the model with data-dependent terms set from top joint speeds (dof,) and an estimate (parameters,)."""
     model = bound(model, DataContext(speeds=np.array(speeds)))
     own = robot_model(model)
     return model if estimate is None or own is None else own.with_estimate(np.array(estimate))

@@ -38,8 +38,7 @@ PAGE, FACTS, LOGS, HISTORY, FLEET_FILE, FOLDS = ("fleet.html", "fleet.json", "lo
 
 
 def check_fleet_output(folder: Path, replace: bool) -> None:
-    """Raise an error if a result cannot be written into a folder; replace: whether an existing result may be
-    replaced."""
+    """Raise an error if a result cannot be written into a folder; replace: whether a result there may be replaced."""
     try_folder(folder)
     if not replace and (folder / MANIFEST).exists():
         raise DynidError(f"{folder} already contains a result; add --update to add new logs to that result, or choose "

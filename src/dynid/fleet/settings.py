@@ -40,7 +40,7 @@ class FleetSettings(SettingsFile):
         logs: files, folders, patterns or addresses of logs in folders named robot=NAME, in addition to `robots`.
         own: groups or names of parameters that differ between robots; all others are common in the joint estimate.
         gains: relative standard deviation of drive gains between robots; None for equal gains, which are not estimated.
-        consistent: whether the shared estimate is physically consistent.
+        consistent: whether the joint estimate is constrained to be physically consistent.
         rate: false discovery rate of robots that are reported as different.
     """
 

@@ -8,9 +8,9 @@ With a robot's own columns first, the triangular factor of its weighted equation
 For any common values s, the robot's own values o = R_oo^-1 (rho_o - R_os s) fit the first rows exactly. The remaining
 rows [R_ss rho_s] have the size of the common columns, and those of all robots are summed.
 
-Own parameters with the right sign are eliminated as without constraints. Own parameters with the wrong sign are fixed
-at zero and released again according to their multipliers: an active-set method for one convex problem, in which only
-the links need a cone programme.
+Own parameters are eliminated as without constraints. Those that are negative but must not be, such as friction, are
+fixed at zero and released again according to their multipliers: an active-set method for one convex problem, in which
+only the links need a cone programme.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Eliminated:
     Attributes:
         left: remaining equations [R_ss rho_s; 0 rest] of the common values.
         own, cross, rho: rows (k, k), (k, shared) and (k,) that determine the robot's own values.
-        columns: indices of its own excited columns, among the base parameters followed by the gains.
-        fixed: indices of its own columns whose values are fixed at zero.
+        columns: indices of the robot's own excited columns, among the base parameters followed by the gains.
+        fixed: indices of the robot's own columns whose values are fixed at zero.
         rows: number of equations.
     """
 
@@ -127,7 +127,7 @@ def _with_gains(robot: RobotFold, gains: float | None) -> Array:
 
 def _score_covariance_with_gains(robot: RobotFold) -> Array:
     """Return the covariance (base + dof, base + dof) of the score with the columns of the gains. The autocorrelation of
-    the noise is assumed to have the same effect on a gain's column as on the joint's others."""
+    the noise is assumed to have the same effect on a gain's column as on the joint's other columns."""
     base, found = len(robot.regression.base), np.zeros((len(robot.score_covariance) + robot.regression.dof,) * 2)
     found[:base, :base] = robot.score_covariance
     for j, factor in enumerate(robot.regression.factors):
@@ -220,8 +220,9 @@ def completed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], total: S
               gains: float | None) -> SharedEstimate:
     """Return all robots' values and covariances, given the common values (shared,).
 
-    With s_r the score of robot r, E_r = [-H_so H_oo^-1, I] and P = (sum_r H_r reduced)^-1, the common error is P sum_r
-    E_r s_r and the own error is H_oo^-1 (s_o - H_os times it).
+    With normal matrices H_r of the robots (own columns o, shared columns s), their scores s_r, E_r = [-H_so H_oo^-1, I]
+    and P, the inverse of the sum of all H_r with own columns eliminated, the error of the common values is c = P sum_r
+    E_r s_r, and that of a robot's own values is H_oo^-1 (s_o - H_os c).
     """
     base, dof = len(shared), robots[0].regression.dof
     half = np.linalg.inv(total.r)
@@ -295,7 +296,7 @@ def _links(base: BaseParameters, shared: Bools, total: Stacked, own: Sequence[st
 
 def _changed(robots: Sequence[RobotFold], parts: Sequence[Eliminated], held: list[set[int]], shared_values: Array,
              positive: Sequence[int], shared: Bools) -> bool:
-    """Fix negative parameters at zero and release those that would become positive. Return whether anything changed."""
+    """Fix negative parameters at zero, and release fixed ones that would be positive. Return whether any changed."""
     changed = False
     for robot, part, zero in zip(robots, parts, held, strict=True):
         values = dict(zip(part.columns.tolist(), part.values(shared_values).tolist(), strict=True))

@@ -5,7 +5,7 @@ along this motion and the torques then pass the same filter, so that steps of dr
 Regressor and torques are decimated afterwards (Janot, Vandanjon, Gautier, s. 2). `CausalFilter` has the kernels:
 
     low pass    position, velocity and acceleration; the regressor and the torques by the same low-pass
-    momentum    position and velocity; momentum by g', force and torque by g: those of `FilteredEquations`
+    momentum    position and velocity; momentum by g', force and torque by a kernel g, as in `FilteredEquations`
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class CausalFilter:
         rate: Rate of the grid, Hz.
         motion: Kernels (taps,) of the position and its derivatives, all of one length, the newest sample first.
         motion_late: Delay of the filtered motion in samples.
-        rows: Kernels (lags,) of the arrays of `Entries`, all of one length, the oldest sample first; a row is the sum
-            of the filtered arrays.
+        rows: Kernels (lags,), one for each array that an `Entries` function returns, all of one length, the oldest
+            sample first; a row is the sum of the filtered arrays.
         late: Number of samples from the time of a row to its newest sample.
         step: Decimation: one row is kept per `step` samples.
     """
@@ -67,7 +67,7 @@ class CausalFilter:
 
     @staticmethod
     def low_pass(cutoff: float, rate: float) -> CausalFilter:
-        """Return a filter with accelerations by differences and one low-pass (cut-off in Hz) for motion and rows."""
+        """Return a filter with accelerations by differences, and one low-pass (cut-off in Hz) for motion and rows."""
         kernel = low_pass_kernel(cutoff, rate)
         motion, step = derivative_kernels(kernel, rate), max(1, int(rate / (_ROWS_PER_CYCLE * cutoff)))
         return CausalFilter(rate, motion, len(motion[0]) // 2, (kernel,), len(kernel) // 2, step)

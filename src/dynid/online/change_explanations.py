@@ -1,12 +1,12 @@
 """Explanation of a change: the parameters, or a contact, that explain the data after a restart best.
 
 A change is a load on the last body, friction of one joint or of all (temperature), the gain of one joint's drive, or a
-contact. Let R_j be the triangular factors of the data since the change, and beta the estimate before it. The residuals
-of beta in units of the earlier noise have a mean square rho_j of one if nothing changed. A change of parameters fits
-these residuals by a few columns A_j; its evidence is half the explained sum of squares. A contact on a body adds
-torques to the joints that carry it; its evidence is n_j (rho_j - 1 - log rho_j) / 2 of each. The evidence of both kinds
-of change is in units of the low-frequency noise, minus half the logarithm of the number of independent rows for each
-unknown (Schwarz).
+contact. For each joint j, the residuals of the n_j rows since the change with the estimate before the change, in units
+of the earlier noise, have a mean square rho_j of one if nothing changed. A change of parameters fits these residuals by
+a few columns; its evidence is half the explained sum of squares. A contact on a body adds torques to the joints that
+carry it; its evidence is n_j (rho_j - 1 - log rho_j) / 2 for each of these joints. The evidence of both kinds of change
+is in units of the low-frequency noise, minus half the logarithm of the number of independent rows for each unknown
+(Schwarz).
 """
 
 from __future__ import annotations

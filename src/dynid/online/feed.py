@@ -46,9 +46,10 @@ class FeedOptions:
     """Options of the preparation of raw samples.
 
     Attributes:
-        cutoff: cut-off of the low-pass filter, Hz; by default from the first ten seconds.
-        rate: rate of the grid, Hz; by default from the first ten seconds.
-        gap: longest interpolated interval, s; default: five sampling periods, or a tenth of the period of the cut-off.
+        cutoff: cut-off of the low-pass filter, Hz; by default from the first four to ten seconds.
+        rate: rate of the grid, Hz; by default from the first four to ten seconds.
+        gap: longest interpolated interval, s; default: the larger of five sampling periods and a tenth of the period of
+            the cut-off.
         equations: "torque", or "kernel" for rows without accelerations.
         kernel_window: length of the kernel, s; by default its gain at the cut-off is 1/2. The other kernel options are
             those of `Preparation`.

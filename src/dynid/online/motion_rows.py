@@ -1,4 +1,4 @@
-"""Checked samples of a stream, and the entries of a regression along them or for a single sample."""
+"""Checked samples of a stream, and the entries of a regression along many samples or for a single one."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class RowEntries:
         return (*(np.vstack([x, np.zeros_like(below)]) for x in found[:-1]), np.vstack([found[-1], below]))
 
     def torques(self, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
-        """Return rows (layout.rows, m) of the inverse model, with the torque of known parameters subtracted."""
+        """Return regressor and torques (layout.rows, m), with the torque of known parameters subtracted."""
         layout, found = self.layout, np.empty((self.layout.rows, len(q)))
         complete(layout.model).fill(q, dq, ddq, layout.place, found)
         known = layout.base.known

@@ -62,8 +62,8 @@ class Online(Streamed):
             literature.
         slow: speed below which the row of a joint is left out, rad/s or m/s. Default: none, but with dry friction,
             samples of a robot at rest (all speeds below 0.01 for 25 samples) are left out.
-        adds: smallest information that a row must add (x P x' in units of the noise) to be used. In steady motion, the
-            n-th sample adds about b / n.
+        adds: smallest information that a row must add (x P x' in units of the noise) to be used, for a row x and the
+            covariance P. In steady motion, the n-th sample adds about b / n, with b base parameters.
         robust: standard deviations beyond which a row has a lower weight; 0 for never.
         wanted: parameters that mrls estimates.
         limits: limits of mrls, by name of a standard parameter; or "loose", "normal" or "tight" around the values of
@@ -188,7 +188,7 @@ class Online(Streamed):
         return keep
 
     def _keep_one(self, dq: Array) -> Bools | None:
-        """Return a mask (1, dof) of the used equations of one sample with velocities dq (dof,); None if it is empty."""
+        """Return a mask (1, dof) of the used equations of a sample with velocities dq (dof,), or None for none."""
         if self.slow is not None:
             keep = (np.abs(dq) >= self.slow).reshape(1, -1) if self.slow > 0.0 else self._all
             self.left_out += not keep.any()
@@ -219,7 +219,7 @@ class Online(Streamed):
         """Update the estimate with raw positions and torques and their time stamps (s), one sample or a block.
 
         Irregular stamps, gaps, repetitions and invalid numbers are handled and listed in `events`. Rate and cut-off are
-        chosen from the first ten seconds unless `feeding` gives them.
+        chosen from the first four to ten seconds unless `feeding` gives them.
 
         Args:
             t: Time stamps (s).
@@ -267,7 +267,7 @@ class Online(Streamed):
         return self._stream.estimate().with_provenance(samples=self.samples, restarts=list(self.restarts))
 
     def consistent(self, method: str = "pc-wls", **options: Any) -> Future[Estimate]:
-        """Return the physically consistent robot that fits the stream best, by a `pc-` method.
+        """Return the physically consistent robot that fits the stream best, by a method whose name begins with `pc-`.
 
         The robot is computed in a separate thread while samples continue to arrive; `result()` waits for the
         computation.
@@ -279,7 +279,7 @@ class Online(Streamed):
         return pool(1, "dynid-online").submit(identify, known, method=method, **options)
 
     def verdict(self) -> tuple[ParameterVerdict, ...]:
-        """Return for each base parameter whether the motion determines it, or which others it is confounded with."""
+        """Return for each base parameter whether the motion determines it, or with which others it is confounded."""
         return verdicts(self._stream)
 
     def changes(self) -> tuple[Change, ...]:

@@ -117,8 +117,8 @@ class Losses:
 
     Attributes:
         buffer: bytes of the granted receive buffer.
-        dropped: datagrams that the system dropped because the buffer was full; None if it does not count them.
-        missing: samples missing between the stamps of two that arrived.
+        dropped: datagrams that the system dropped because the buffer was full; None if the system does not count them.
+        missing: samples that are missing between the time stamps of samples that arrived.
     """
 
     buffer: int = 0

@@ -20,7 +20,7 @@ class Streamed:
 
     @property
     def filter(self) -> tuple[float, float]:
-        """Rate to which samples are resampled, and cut-off of the low-pass filter, Hz; zero while not known."""
+        """Rate to which samples are resampled, and cut-off of the low-pass filter, Hz; zero before their choice."""
         return self._feed.rate, self._feed.cutoff
 
     @property

@@ -133,8 +133,8 @@ def _checked_method(method: PayloadMethod | None, estimate: Estimate, logs: Sequ
 
 
 def known_robot(estimate: Estimate, data: UnloadedData | None, threads: int | None = None) -> Unloaded:
-    """Return the parameters of the robot without load, with the information of its data; without data, of its
-    covariance."""
+    """Return the parameters of the robot without load, with the information of unloaded data or, without data, that of
+    the estimate's covariance."""
     regression = data.regression if isinstance(data, Problem) else data if isinstance(data, Regression) else None
     if regression is None and (logs := _unloaded_logs(data)):
         regression = fold(torque_equations(estimate.model, logs, estimate.base), threads=threads)
@@ -187,8 +187,8 @@ def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Sa
     """Return torques (samples, dof) of the loaded log corrected by the model error along the same motion without load,
     and the time shift between the two logs, s.
 
-    The corrected torques are y_wl - (y_wol - W beta). For equal motions, W beta cancels in the difference to the
-    unloaded model, which gives eq. 4.4; for slightly different motions the model corrects the difference.
+    The corrected torques are y_wl - (y_wol - W beta), from torques y_wl with and y_wol without load and the unloaded
+    model W beta. For equal motions, W beta cancels in the fit (eq. 4.4); otherwise the model corrects the difference.
     """
     shifts = [(*_shift(loaded, other), other) for other in others]
     needs = "method 'same-motion' needs a log of the same motion without load"

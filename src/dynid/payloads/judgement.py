@@ -142,7 +142,7 @@ def _gains(found: PayloadEstimate, weighed: bool, given: bool) -> Iterator[Findi
 
 
 def _gears(found: PayloadEstimate, loaded: LoadedEquations, fit: LinearPayloadFit) -> Iterator[Finding]:
-    """Yield a finding on friction that increases with the transmitted torque, if the robot's model does not have it."""
+    """Yield a finding on friction that increases with the transmitted torque, if the model has no such friction."""
     shares = (fit.columns @ fit.x)[loaded.friction]
     own = fit.columns[loaded.friction]
     deviations = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", own, fit.inverse, own), 0.0))

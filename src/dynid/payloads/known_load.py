@@ -1,7 +1,7 @@
 """Drive gains from logs of motor currents with and without a known load.
 
-With c_j = 1 / gain of joint j, W_j the columns of its regressor, and d_j the torque of the known load (zero in the logs
-without the load),
+With c_j = 1 / gain of joint j, W_j the columns of its regressor, i_j its motor current, and d_j the torque of the known
+load (zero in the logs without the load),
 
     i_j = c_j (W_j beta + d_j) + noise.
 
@@ -100,9 +100,9 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
 
 def _rows(model: Model, base: BaseParameters, payload: Payload, logs: Sequence[Samples],
           numbers: Array) -> list[list[tuple[Array, int]]]:
-    """Return the triangular factor of [W_j d_j i_j] and the number of rows of each joint, for each block of the logs.
+    """Return the triangular factor of [W_j d_j i_j] and the number of rows of each joint j, for each block of the logs.
 
-    numbers: inertial parameters (10,) of the load. The factors have all base columns.
+    W_j: regressor on all base columns; d_j: load torque; i_j: current. numbers: inertial parameters (10,) of the load.
     """
     whole = Model(model.robot, (*model.terms, payload))
     joint = extended_base(base, whole, [p.name for p in payload.parameters(model.robot)])

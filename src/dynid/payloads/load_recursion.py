@@ -1,8 +1,8 @@
 """Recursive estimation of a load, together with the uncertainties of the robot, from a stream of rows.
 
-The data are in a `Recursion` with exponential forgetting. The prior (`Unknowns`) is not forgotten: its lost part is
-added again. If the robot is at rest or moves little, the estimate therefore returns to the prior, and its covariance
-is bounded.
+The data are in a `Recursion` with exponential forgetting. The prior (`Unknowns`) is not forgotten: the part of it that
+is lost with each sample is added again. If the robot is at rest or moves little, the estimate therefore returns to the
+prior, and its covariance is bounded.
 
 The test for a change differs from that of `TowardsPrior`. `TowardsPrior` estimates the spread of its innovations over
 eight windows (10 s), and would not detect loads that change every 7 s. For a load, the noise is known beforehand, so a
@@ -230,7 +230,7 @@ class LoadRecursion:
 
     # -- changes ---------------------------------------------------------------------------------
     def _change(self) -> int | None:
-        """Return the index of the block in the last window from which on another load explains the innovations, or
+        """Return the index of the block of the last window from which another load explains the innovations, or
         None."""
         blocks = list(self._last)
         rows = np.cumsum([block.rows for block in blocks[::-1]])[::-1]  # rows from each block on
@@ -335,8 +335,8 @@ class Unknowns:
 
 
 def _friction_std(estimate: Estimate) -> Array:
-    """Return the standard deviations of changes of each base parameter under load (b,): friction and offsets by a
-    fifth, and torques by at least a fiftieth of the joint's torque during identification."""
+    """Return the standard deviations of changes of each base parameter under load (b,): a fifth of friction and
+    offsets, but for torques at least a fiftieth of the joint's torque during identification."""
     base, torque = estimate.base, training_torques(estimate)
     alone = np.count_nonzero(base.matrix, axis=1) == 1
     std = np.zeros(len(base))

@@ -1,7 +1,7 @@
 """Equations of loaded logs, and linear methods for a load's ten parameters (Ardiani, eq. 4.1-4.5).
 
-With W, W_L the weighted columns of the loaded logs, beta' = beta + phi the robot in them (friction may differ by phi,
-which has a prior), beta_0 the unloaded estimate and H_0 the information of its data:
+With y the torques and W, W_L the weighted columns of the loaded logs for robot and load, beta' = beta + phi the robot
+(friction may differ by phi, which has a prior), beta_0 the unloaded estimate and H_0 its information:
 
 - residual (4.2): beta = beta_0 fixed, theta from y - W beta_0. same-motion (4.4) is the same on torques from which
   the residuals of an unloaded log along the same motion were subtracted.
@@ -165,8 +165,8 @@ def difference(loaded: LoadedEquations, unloaded: Unloaded, nuisance: Nuisance, 
 
 
 def pseudo_inverse(matrix: Array) -> tuple[Array, Bools]:
-    """Return the pseudo-inverse (n, rows) of a matrix (rows, n), and a mask (n,) of the unknowns that it determines.
-    Columns are scaled to unit length, except columns at rounding level, which count as zero."""
+    """Return the pseudo-inverse (n, rows) of a matrix (rows, n), and a mask (n,) of the unknowns that the matrix
+    determines. Columns are scaled to unit length, except columns at rounding level, which count as zero."""
     size = np.linalg.norm(matrix, axis=0)
     there = size > MIN_COLUMN_SHARE * size.max(initial=0.0)
     matrix, size = np.where(there, matrix, 0.0), np.where(there, size, 1.0)

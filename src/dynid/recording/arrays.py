@@ -28,7 +28,7 @@ class Arrays(Source):
     """Named arrays of one file, in memory or read from disk in slices; each has a shape, a dtype and slicing.
 
     The axis of the samples is the one whose length equals the number of samples. `rows_last` gives the preferred axis
-    if both match (MATLAB 7.3 stores arrays transposed). axis: 0 if a row is a sample, 1 if a column is, or None.
+    if both axes have that length (MATLAB 7.3 stores arrays transposed). axis: that axis, 0 or 1, if it is given.
     """
 
     row = "sample"
@@ -180,7 +180,7 @@ def _expanded(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def open_npz(path: Path) -> Arrays:
-    """Open an NPZ archive. Uncompressed arrays stay on disk; the size of others is limited while they are unpacked."""
+    """Open an NPZ archive. Uncompressed arrays stay on disk; compressed ones are unpacked up to a size limit."""
     arrays, objects = dict[str, Any](), list[str]()
     try:
         with zipfile.ZipFile(path) as archive:
@@ -248,7 +248,7 @@ def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
 
 
 def open_npy(path: Path, axis: int | None = None) -> Arrays:
-    """Open one array, whose columns are named by numbers or by its own field names. axis: axis of the samples."""
+    """Open an NPY file: one array with columns named by number or by field. axis: axis of the samples."""
     try:
         array = parsed(lambda: np.load(path, mmap_mode="r", allow_pickle=False))
     except ValueError as problem:
@@ -266,7 +266,7 @@ def open_npy(path: Path, axis: int | None = None) -> Arrays:
 
 
 def open_mat(path: Path) -> Arrays:
-    """Open MATLAB v4 to v7.2; the fields of a struct are named struct.field. Variables with objects are skipped."""
+    """Open a MATLAB file (v4 to v7.2); fields of structs are named struct.field. Variables with objects are skipped."""
     from scipy.io import loadmat
 
     from dynid.recording.mat_structure import plain_variables
@@ -315,7 +315,7 @@ class _CompoundField:
 
 
 def open_hdf5(path: Path) -> Arrays:
-    """Open HDF5 and MATLAB 7.3; datasets are named group/dataset, in MATLAB files struct.field."""
+    """Open an HDF5 or MATLAB 7.3 file. Datasets are named group/dataset, in MATLAB files struct.field."""
     from dynid.recording.mat_structure import Hdf5Dataset, datasets_by_path
     h5py = need("h5py", "HDF5 and MATLAB 7.3 files", path)
     try:

@@ -77,9 +77,9 @@ def check_rate(t: Array, said: bool, source: str) -> None:
 
 
 def check_clock(t: Array, repeated: int, source: str) -> None:
-    """Refuse a log of which few rows are left, because most have the time stamp of the row before.
+    """Refuse a log in which most rows repeat the previous time stamp, so that few rows remain.
 
-    t: time stamps (samples,) s that are left; repeated: number of ignored rows with other values.
+    t: time stamps (samples,) of the remaining rows, s; repeated: number of rows with a repeated stamp but new values.
     """
     if repeated > len(t) and (len(t) < FEW or (len(t) - 1) / float(t[-1] - t[0]) < _MIN_CLOCK_RATE):
         raise RecordingError(f"{source}: {repeated} of {repeated + len(t)} rows have the time stamp of the previous "
@@ -89,8 +89,8 @@ def check_clock(t: Array, repeated: int, source: str) -> None:
 
 
 def velocity_notes(t: Array, q: Array, dq: Array | None) -> list[str]:
-    """Return a note if velocities dq (samples, joints) have another unit than positions q: they are then the same
-    multiple of the derivatives for all joints that move. t: time stamps (samples,), s."""
+    """Return a note if velocities dq (samples, joints) have another unit than positions q: for all joints that move, dq
+    is then the same multiple of the derivative of q. t: time stamps (samples,), s."""
     if dq is None or len(t) < FEW:
         return []
     middle = slice(max(len(t) - _ROWS_FOR_SPEED, 0) // 2, (len(t) + _ROWS_FOR_SPEED) // 2)
@@ -141,7 +141,7 @@ def timing_notes(t: Array, q: Array) -> list[str]:
 def content_notes(extremes: Extremes, joints: Sequence[str], unmeasured: Sequence[str] = ()) -> list[str]:
     """Return notes on joints at rest, and on torques that are zero or constant.
 
-    joints: names of all joints. unmeasured: names of the joints without torque, which get no note on it.
+    joints: names of all joints. unmeasured: names of the joints without torque, which get no note on their torque.
     """
     names = list(joints) or [str(i + 1) for i in range(len(extremes.low))]
 
@@ -217,8 +217,8 @@ class Jumps:
 def find_jumps(t: Array, q: Array) -> Jumps | None:
     """Return the jumps of positions q (samples, joints) at times t (samples,), or None.
 
-    A jump is a single step far larger than its neighbours and than nearly all steps of that joint. Spikes, which
-    return, positions repeated over several rows and the motion during a gap of the time stamps are not jumps.
+    A jump is a single step far larger than its neighbours and than nearly all steps of that joint. Spikes, positions
+    that repeat over several rows and motion during a gap of the time stamps are not jumps.
     """
     if len(q) < FEW:
         return None
@@ -237,7 +237,7 @@ def find_jumps(t: Array, q: Array) -> Jumps | None:
 
 @dataclass(frozen=True)
 class Hang:
-    """A joint (from 0) with a stuck position in the rows from `start` to before `stop`."""
+    """A joint (index from 0) whose logged position is stuck in the rows from `start` to before `stop`."""
 
     joint: int
     start: int
@@ -248,7 +248,7 @@ def hanging_positions(t: Array, q: Array) -> tuple[Hang, ...]:
     """Return the intervals in which positions q (samples, joints) at times t (samples,) are stuck.
 
     A joint that comes to rest decelerates first; a stuck one stops or starts within one row. An interval of equal
-    values counts if the speed on one side is several encoder counts per row, and changes more suddenly than elsewhere.
+    values counts if the speed beside it exceeds usual changes of speed and would move the joint by several counts.
     """
     if len(t) < 20:
         return ()
@@ -277,8 +277,8 @@ def _speed(column: Array, low: int, high: int) -> float:
 
 
 def _usual_change(column: Array, runs: Ints, width: int) -> float:
-    """Return the 99th percentile of the changes of speed (per row) between neighbouring windows of `width` rows, away
-    from the constant intervals `runs`."""
+    """Return the 99th percentile of the changes of a position's speed (per row) between neighbouring windows of `width`
+    rows, away from the intervals `runs` in which it is constant."""
     speed = (column[width:] - column[:-width]) / width
     change = np.abs(speed[width:] - speed[:-width])
     away = np.ones(len(change), dtype=bool)
@@ -296,7 +296,7 @@ class Again:
 
 
 def rows_in_motion(q: Array) -> Bools:
-    """Return the mask (samples,) of rows in which a joint of q (samples, joints) moves by several least steps."""
+    """Return the mask (samples,) of rows in which a joint of q (samples, joints) moves by 2 encoder counts per row."""
     moving = np.zeros(len(q), dtype=bool)
     if len(q) < 2 * _COMPARED_ROWS + 1:
         return moving
@@ -324,7 +324,7 @@ def held_share(q: Array, tau: Array) -> float:
 
 
 def repeated_stretch(t: Array, q: Array, tau: Array) -> Again | None:
-    """Return the longest exactly repeated interval in motion of t (samples,), q, tau (samples, joints), or None."""
+    """Return the rows in motion that exactly repeat earlier q and tau (samples, joints), or None; t (samples,), s."""
     if len(t) < MIN_ROWS_FOR_COPIES:
         return None
     numbers = np.ascontiguousarray(np.column_stack([q, tau])).view(np.uint64)

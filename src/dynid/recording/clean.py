@@ -134,8 +134,8 @@ def _clean(current: LogLayout, blocks: Sequence[FileRows], clock: _Clock) -> Cle
 
 
 def _logged(current: LogLayout, raw: dict[str, Array], clock: _Clock, notes: list[str]) -> dict[str, Array]:
-    """Return the signals without those that are nan in every row. A missing velocity of single joints is zero,
-    and is rejected later when it is compared with the positions."""
+    """Return the signals without those that are nan in every row. Velocities that are missing for single joints are set
+    to zero; their comparison with the positions rejects them later."""
     if clock.absent is None:
         clock.absent = {signal for signal in _MAY_BE_ABSENT if signal in raw and np.all(np.isnan(raw[signal]))}
         notes += [f"{signal} is not a number in any row and is treated as not "
@@ -157,7 +157,7 @@ def _without(faults: Dictionary[int, tuple[int, Fault]], count: int) -> Bools:
 
 def _dropped(current: LogLayout, blocks: Sequence[FileRows], faults: Dictionary[int, tuple[int, Fault]], count: int,
              notes: list[str]) -> tuple[DroppedRow, ...]:
-    """Return the first dropped rows, and add a note; raise an error if rows may not be dropped."""
+    """Return the first dropped rows, and add a note on them; raise an error if the mapping forbids dropping rows."""
     where = sorted(faults)
     if not where:
         return ()
@@ -178,7 +178,7 @@ def _dropped(current: LogLayout, blocks: Sequence[FileRows], faults: Dictionary[
 
 
 def _without_numbers(current: LogLayout, faults: Dictionary[int, tuple[int, Fault]], count: int) -> Column | None:
-    """Return the column that makes every row unusable, if there are many rows and it is one column; otherwise None."""
+    """Return the column that alone makes every row of a log unusable; None if several columns do, or for few rows."""
     columns = {Column(source, name or "", part) for source, (name, part, _) in faults.values()}
     [only] = columns if len(columns) == 1 else [None]
     is_logged = only is not None and any(only in own for own in current.columns.values())
@@ -186,7 +186,7 @@ def _without_numbers(current: LogLayout, faults: Dictionary[int, tuple[int, Faul
 
 
 def _unmeasured_option(current: LogLayout, column: Column) -> str:
-    """Return the end of a sentence with the option for a torque that was not measured; empty for other columns."""
+    """Return the end of an error message: the option for a joint without measured torque; empty for other columns."""
     joints, place = current.conversion.joints, current.columns["torque"].index(column) \
         if column in current.columns["torque"] else None
     if place is None or not joints or place not in current.conversion.order:
@@ -311,7 +311,7 @@ def _time_unit(current: LogLayout, times: Sequence[Values], good: Bools) -> tupl
 
 
 def _seconds(current: LogLayout, times: Sequence[Values], good: Bools, first: int, clock: _Clock) -> Array:
-    """Return the time from the first good row of the log (n,), s; nan in other rows. first: rows of earlier parts.
+    """Return the time from the first good row of the log (n,), s; nan in other rows. first: number of earlier rows.
 
     Integers are subtracted before they are converted to floating point.
     """

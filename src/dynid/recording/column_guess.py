@@ -73,7 +73,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
         others: joints that the log may contain and that are not used.
         taken: columns that are already assigned.
         has_gain: whether drive gains are given, so that currents serve as torques.
-        places: the joints (from 0) that have such a signal, if not all.
+        places: indices (from 0) of the joints that have the wanted signals, if not all have them.
 
     Returns:
         The columns of each signal, and the units of position, velocity, torque and time that the column names state.
@@ -182,7 +182,7 @@ def _grouped(source: Source, known: Sequence[str], joints: Sequence[str]) -> _Gr
 
 
 def _by_column_number(known: Sequence[str], count: int | None) -> str:
-    """Return a part of a sentence with options for columns without names; empty if they have names."""
+    """Return the part of an error message with options that name columns by number; empty if columns have names."""
     if count is None or len(known) < 1 + 2 * count or not all(name.isdigit() for name in known):
         return ""
     return (f"; columns without names are given by their numbers, for example --set log.time=1 --set "
@@ -306,9 +306,9 @@ def fewer(joints: Sequence[str] | None, mapping: Mapping, robot: Robot | None, s
 
 def filled(columns: dict[str, tuple[Column, ...]], matches: Dictionary[str, tuple[int, Match]],
             names: Sequence[str], robot: Robot) -> dict[str, tuple[int, ...]]:
-    """Add placeholders for joints without data to the columns of each signal; return their indices by signal.
+    """Add placeholder columns to signals that some joints lack; return the indices of these joints by signal.
 
-    References may be of the measured or the driven joints; without names they are of the driven ones.
+    Commanded motion may be that of the measured or the driven joints; without names it is that of the driven joints.
     """
     lacking: dict[str, tuple[int, ...]] = {}
     for signal, found in columns.items():

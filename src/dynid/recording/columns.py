@@ -63,7 +63,7 @@ def match(source: Source, names: Names | None, signal: str, joints: Sequence[str
 
 def match_parts(source: Source, array: str, names: Names | None, signal: str, joints: Sequence[str] | None,
                 count: int | None) -> Match:
-    """Find the columns of one array that are given by number from 1 or by the names in the file."""
+    """Return the columns of one array that are given by number (from 1) or by their names in the file."""
     shape = source.fields.get(array, ())
     if len(shape) != 2:
         have = [name for name, size in source.fields.items() if len(size) == 2]
@@ -186,7 +186,7 @@ def column_option(signal: str, likely: Sequence[str], count: int | None) -> str:
 
 
 def _without_column(signal: str, joint: str) -> str:
-    """Return the end of a sentence with the option for a joint that has no column of a signal."""
+    """Return the end of an error message: the option for a joint without a column of a signal."""
     if signal == "position":
         return f"; or, if the joint stood still, add --lock {joint}=POSITION"
     return (f"; or, if its {signal} was not measured, add --set 'log.unmeasured=[\"{joint}\"]'"
@@ -195,8 +195,8 @@ def _without_column(signal: str, joint: str) -> str:
 
 def by_number(source: Source, found: Mapping[int, str], signal: str, joints: Sequence[str] | None,
               count: int | None, places: Sequence[int] = ()) -> Match:
-    """Return fields numbered from 0 or 1, one per joint. found: number -> field. places: the joints (from 0) that have
-    such a field, if not the first ones."""
+    """Return fields numbered from 0 or 1, one per joint. found: number -> field. places: indices (from 0) of the joints
+    that have such a field, if these are not the first joints."""
     if places and {place + 1 for place in places} == set(found):
         return Match(tuple(found[number] for number in sorted(found)))
     if count is None and joints is not None and len(found) == len(joints):  # locked or mimic joints are not logged

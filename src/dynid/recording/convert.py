@@ -157,7 +157,7 @@ def _reductions(names: Sequence[str] | None, robot: Robot | None, source: str) -
 
 
 def _locks(joints: Sequence[str]) -> str:
-    """Return the end of a sentence with the options for joints that are not in the log; empty without any."""
+    """Return the end of an error message: the options for joints that are not in the log; empty if all joints are."""
     options = " ".join(f"--lock {name}=POSITION" for name in joints)
     return f"; if joints that are not in the log stood still, add {options}" if joints else ""
 

@@ -72,7 +72,7 @@ def decimate_piece(x: Array, decimation: Decimation, rows: Ints, first: int,
     """Return the decimated values at `rows` of one segment from a piece of the data.
 
     x (piece, columns): rows first .. first + len(x) of the data, including the `reach` rows on either side of `rows`
-    inside the segment. rows: neighbours in `decimated_rows`. Equal to `decimate_columns` up to rounding.
+    inside the segment. rows: consecutive elements of `decimated_rows`. The result is that of `decimate_columns`.
     """
     weights = impulse_response(decimation)
     half, step = len(weights) // 2, decimation.total

@@ -95,8 +95,8 @@ class DriveGains:
 
 
 def gain_covariance(std: ArrayLike | None, dof: int) -> Array:
-    """Return the covariance (dof, dof) of relative drive gains; std: None for the default, the covariance itself,
-    independent standard deviations (dof,), or one for all joints, of which half of the variance is common."""
+    """Return the covariance (dof, dof) of relative drive gains. std: a covariance, independent standard deviations
+    (dof,), or one for all joints (default: GAIN_STD), of which half of the variance is common."""
     given = np.asarray(GAIN_STD if std is None else std, dtype=float)
     if not np.all(np.abs(given) <= _MAX_GAIN_STD) or (given.ndim < 2 and (given < 0).any()):
         raise RecordingError("standard deviations of drive gains must be finite and not negative, shares of at most "

@@ -55,15 +55,15 @@ def moving_excerpt(recordings: Sequence[Recording], rows: int) -> tuple[Recordin
 
 
 def stretches(samples: Sequence[Samples], rows: int, seconds: float = 0.0) -> list[RowRanges] | None:
-    """Return the row ranges of each log in an `excerpt`; None if that has all rows. seconds: shortest interval, s."""
+    """Return the row ranges of each log in an `excerpt`; None if it has all rows. seconds: shortest interval, s."""
     spans = [_Span(k, int(a), int(b), log.decimated_by) for k, log in enumerate(samples) for a, b in log.segments]
     shortest = SHORTEST_STRETCH * max((log.decimated_by for log in samples), default=1)
     return _spread(samples, spans, rows, max(shortest, int(seconds * max((log.rate for log in samples), default=0.0))))
 
 
 def filterable_excerpt(samples: Sequence[Samples], rows: int) -> dict[int, Samples]:
-    """Return an excerpt by the indices of its logs, for use with the filter of the preparation: intervals are long
-    compared with the filter, and rows affected by new borders are not kept."""
+    """Return an excerpt, by index of the log, to which the filters of the preparation can be applied: intervals are
+    long compared with the filter, and rows affected by new borders are not kept."""
     chosen = stretches(samples, rows, FILTERABLE_SECONDS)
     if chosen is None:
         return dict(enumerate(samples))
@@ -71,7 +71,7 @@ def filterable_excerpt(samples: Sequence[Samples], rows: int) -> dict[int, Sampl
 
 
 def _without_borders(samples: Samples, chosen: RowRanges) -> Samples:
-    """Return intervals of a log without the rows next to new borders."""
+    """Return intervals of a log, with the rows next to new borders marked as not used."""
     found, at = samples.select(chosen), 0
     border = round(float(samples.settings.get("border") or 0.0) * samples.rate)
     border = max(border, 0 if samples.decimation is None else reach(samples.decimation))
@@ -86,7 +86,7 @@ def _without_borders(samples: Samples, chosen: RowRanges) -> Samples:
 
 @dataclass(frozen=True)
 class _Span:
-    """Rows of one log without a gap. step: intervals begin at multiples of this number of rows from its start."""
+    """Rows of one log without a gap. step: excerpts begin at multiples of this number of rows from `start`."""
 
     log: int
     start: int

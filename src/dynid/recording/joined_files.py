@@ -80,7 +80,7 @@ def _joined(current: LogLayout, blocks: dict[int, FileRows], timed: dict[int, To
 
 
 def _series(current: LogLayout, index: int, clock: str) -> TopicSeries:
-    """Return all rows of a source with the time column `clock`; of rows with the same time stamp the first."""
+    """Return the usable rows of a source with time column `clock`; of rows with equal time stamps only the first."""
     source, names = current.sources[index], _names(current, index)
     block = join([*source_blocks(source, [*dict.fromkeys([*names, clock])], current.samples[index], None)])
     good = np.isin(np.arange(len(block)), list(block.faults), invert=True)

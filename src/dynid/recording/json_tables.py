@@ -67,7 +67,7 @@ def read_json(path: Path) -> Any:
 
 
 def _by_index(column: Any) -> Any:
-    """Return the list of a column that is a table of values by row number, as pandas writes it; others unchanged."""
+    """Convert a column that maps row numbers to values, as pandas writes it, to a list; return others unchanged."""
     return [*column.values()] if isinstance(column, dict) and column and all(map(str.isdigit, column)) else column
 
 
@@ -79,7 +79,7 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _field(values: list[Any], path: Path, name: str) -> Any:
-    """Return one field of all records; words that are the same in every record, such as joint names, once."""
+    """Return one field of all records as an array; only once if it is the same text in all records."""
     return _array(values[0] if _is_text(values[0]) and all(value == values[0] for value in values) else values, path,
                   name)
 
@@ -136,7 +136,7 @@ class PendulumBench:
 def _open_bam(path: Path, content: Any) -> Arrays:
     """Return a log of BAM as columns timestamp (s), position and goal_position (rad) and others.
 
-    The facts of the bench are single values: mass, length, arm_mass, kp, vin. content: content of the JSON file.
+    Properties of the test bench are single values: mass, length, arm_mass, kp, vin. content: content of the JSON file.
     """
     table = _checked(path, content)
     entries = table["entries"]

@@ -1,4 +1,4 @@
-"""Location of logs: files, folders, patterns and object stores, with stamps that identify unread files."""
+"""Location of logs: files, folders, patterns and object stores, with stamps that show whether a file has changed."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Measuring:
 
     @property
     def notes(self) -> list[str]:
-        """Return notes on the conversion, and on the agreement of the encoders with the loops."""
+        """Return notes on the conversion, and on how well redundant encoders agree with the closed loops."""
         robot, found = self.robot, list[str]()
         followers = robot.followers
         how = "its tree" if followers is None else "mimic joints" if followers.loops is None else \
@@ -108,14 +108,14 @@ class Measuring:
 
 def recording_from_joints(robot: Robot, t: ArrayLike, positions: Dictionary[str, ArrayLike] | ArrayLike,
                           torques: Dictionary[str, ArrayLike] | ArrayLike, **other: Any) -> Recording:
-    """Return a recording of the robot's own joints from its measured positions and driven torques.
+    """Return a recording of the independent joints from positions of the measured and torques of the driven joints.
 
     Args:
-        robot: robot whose measured or driven joints are not its own joints.
+        robot: robot whose measured or driven joints are not its independent joints.
         t: time stamps (samples,), s.
         positions: by joint name (samples,) each, or an array (samples, k) in the order of `Robot.measured`.
         torques: by joint name (samples,) each, or an array (samples, k) in the order of `Robot.driven`.
-        other: further fields of the recording, of the robot's own joints.
+        other: further fields of the recording, of the independent joints.
     """
     measuring = Measuring(robot)
     names, drives = measuring.measured, robot.driven or robot.joint_names

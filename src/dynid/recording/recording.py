@@ -29,7 +29,7 @@ _CARD_HEADER = ("joint", "lowest, rad or m", "highest", "torque RMS, N m or N", 
 
 @dataclass(frozen=True)
 class DroppedRow:
-    """A row of a file that was ignored, counted from 1 with the header, and the reason."""
+    """An ignored row of a file: its number, counted from 1 with the header, and why it was ignored."""
 
     file: str
     row: int
@@ -59,7 +59,7 @@ class Recording:
         gain_covariance: relative covariance (joints, joints) of the drive gains, if they were estimated.
         unscaled: whether `tau` still holds currents whose drive gains are not known.
         unmeasured: joints whose torque is not known. It is zero in `tau` and gives no equation.
-        measured: names of the joints with encoders, if these are not the robot's own joints.
+        measured: names of the joints with encoders, if these are not the robot's independent joints.
         measured_position: positions (samples, k) of these joints, from which `q` was computed.
         source: file that was read.
         notes: sentences on changes and findings while reading the file.

@@ -121,7 +121,7 @@ class Bag(Source):
             yield stamp, self._reader.deserialize(raw, connection.msgtype)
 
     def named(self, topic: str, columns: Names | None, signal: str) -> Names:
-        """Return the names in the bag of some columns of a topic, by default of those that contain a signal."""
+        """Return the names of a topic's columns as fields of the bag; by default those that contain the signal."""
         if topic in self._wrenches and columns is None:
             return topic
         if topic in self._kinds:
@@ -320,7 +320,7 @@ def limit_unpacking(path: Path) -> None:
 
 
 def check_contained(path: Path) -> None:
-    """Refuse an HDF5, MATLAB 7.3 or bag file with data in other files; readers report damaged files."""
+    """Refuse an HDF5, MATLAB 7.3 or bag file with data in other files. Damaged files pass this check."""
     if path.is_dir():
         check_bag(path)
         return

@@ -228,7 +228,7 @@ class Text(Source):
         return line.rstrip("\r\n").split(self.delimiter)
 
     def _below_preamble(self, content: list[tuple[int, str]]) -> list[tuple[int, str]]:
-        """Return the lines from the header on; lines of words above it are those with at most half as many cells."""
+        """Return the lines from the header on. Lines above the header have at most half as many cells as the table."""
         cells = [self._split(line) for _, line in content]
         width = _usual([len(row) for row in cells[:_ROWS_FOR_TYPES]])
         first = next(i for i, row in enumerate(cells) if 2 * len(row) > width or all(map(self._is_number, row)))
@@ -270,7 +270,7 @@ class Text(Source):
         return found
 
     def _title_in_comment(self, head: list[str], first: int, width: int) -> list[str]:
-        """Return names from a comment just above the numbers, as numpy.savetxt writes it."""
+        """Return the column names in a comment just above the numbers, as numpy.savetxt writes it, if there are any."""
         above = head[first - 1].strip() if first else ""
         if not above.startswith(_COMMENT_MARKS):
             return []
@@ -364,7 +364,7 @@ def _holds_data(line: str) -> bool:
 
 
 def _usual(counts: Sequence[int]) -> int:
-    """Return the most frequent number; the first of several."""
+    """Return the most frequent number; of equally frequent ones, the one that occurs first."""
     return Counter(counts).most_common(1)[0][0]
 
 

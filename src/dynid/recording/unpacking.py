@@ -1,7 +1,7 @@
 """Limit on the unpacked size of a compressed log, checked while it is unpacked.
 
-One limit applies to all formats, on the command line and in the studio. It counts eight bytes per number; text counts a
-quarter, since it takes about four times the space.
+One limit applies to all formats, on the command line and in the studio. It counts eight bytes per number. Text takes
+about four times as much space, so a quarter of its bytes count.
 """
 
 from __future__ import annotations

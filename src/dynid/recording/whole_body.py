@@ -227,7 +227,7 @@ def _of_feet(group: _Group) -> dict[tuple[tuple[str, ...], int | None], dict[int
 
 
 def _lacking_force(group: _Group) -> str:
-    """Return a note on feet without force columns that the other feet have; empty if these are not force columns."""
+    """Return a note on feet that lack force columns of the other feet; empty for columns that are not forces."""
     feet = _of_feet(group)
     every = tuple(sorted(set().union(*feet.values())))
     lacking = [(names, [k for k in every if k not in names]) for names in feet.values() if len(names) < len(every)]

@@ -1,6 +1,6 @@
 """Geometry of a robot as plain arrays: joint frames, links as lines, inertias as ellipsoids.
 
-All coordinates are in the base frame, in metres. This module does not depend on how they are drawn.
+All coordinates are in the base frame, in metres. This module does not depend on how these shapes are drawn.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def configurations(robot: Robot, q: Array, base_pose: Array | None) -> Array:
 
 
 def whole_tree(robot: Robot, poses: Array) -> tuple[Robot, Array, Ints]:
-    """Return the robot with all its joints, the poses (bodies, 4, 4) of its bodies, and their indices in `poses`, where
-    dependent bodies are last."""
+    """Return the robot with dependent joints in its tree, the poses (bodies, 4, 4) in the order of this tree, and the
+    tree's index of each body of `poses`, where dependent bodies are last."""
     followers = robot.followers
     if followers is None or len(poses) != followers.tree.dof:
         return robot, poses, np.arange(robot.dof)

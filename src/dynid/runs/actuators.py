@@ -39,7 +39,7 @@ class ActuatorSettings(SettingsFile):
     Attributes:
         robot: a URDF, MJCF or robot TOML, or "pendulum".
         logs: logs with positions and commands.
-        log: the [log] table, how to read them.
+        log: the [log] table, how to read the logs.
         pendulum: mass, length and arm_mass of a pendulum, kg and m.
         law: drive law.
         gains: known parameters of the law: a number, one per joint, or a table by joint.
@@ -131,7 +131,7 @@ class FoundActuators:
 
 
 def _is_bench(log: str) -> bool:
-    """Return whether a path is a log of BAM's pendulum test bench, or a folder of such logs."""
+    """Return whether a path is a log of a pendulum test bench of BAM (Rhoban/bam), or a folder of such logs."""
     path = Path(log)
     return path.suffix.lower() == ".json" or (path.is_dir() and not is_dataset(path) and bool(_bench_files(log)))
 
@@ -142,7 +142,7 @@ def _bench_files(log: str) -> list[str]:
 
 
 def _benches(settings: ActuatorSettings) -> tuple[list[ActuatorLog], list[str]]:
-    """Return logs of BAM with their own pendulums and gains, and sentences on unreadable logs.
+    """Return logs of BAM's test benches (Rhoban/bam) with their pendulums and gains, and sentences on unreadable logs.
 
     Both lists are empty if other logs or a pendulum are given.
     """

@@ -80,7 +80,7 @@ def merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any
 
 
 def settings_for_other_logs(settings: RunSettings, given: Mapping[str, Any], source: str) -> RunSettings:
-    """Return the settings of a result for other logs: with their own [log] table, without the result's time window.
+    """Return the settings of a result for other logs, without the time window of the result's own logs.
 
     given: overriding settings, see `merged`. A table "log" replaces that of the result unless it is only a time window.
     A table "log_changes" has settings on top of either.

@@ -113,7 +113,7 @@ def write_code(program: Program, options: CodeOptions, folder: Path) -> dict[str
 
 def make_program(robot: Robot, options: CodeOptions, *, friction: Sequence[str] = (), rotor: bool = False,
                  result: Path | None = None, trust: bool = False) -> Program:
-    """Return the program of a robot with the given terms, or of an earlier result with its own; trust: see `load`."""
+    """Return the program of a robot with the given terms, or of an earlier result with its terms; trust: see `load`."""
     if result is None:
         return model_program(terms_model(robot, tuple(friction), rotor), options)
     if friction or rotor:

@@ -98,7 +98,7 @@ def compare(settings: RunSettings, names: Sequence[str], progress: ProgressCallb
 
 
 def method_options(settings: RunSettings, name: str) -> dict[str, Any]:
-    """Return the options of a method: those of the run that it supports, overridden by [compare.options.METHOD]."""
+    """Return the options of a method: those options of the run that the method has, then [compare.options.METHOD]."""
     for other in settings.compare.options:
         find_method(other)
     known = find_method(name).options
@@ -166,7 +166,7 @@ def compare_results(folder_a: str, folder_b: str, logs: Sequence[str] = (), log:
                     progress: ProgressCallback = silent, *, trust: bool = False) -> ComparedResults:
     """Compare two results of one robot on the logs of the first result, and on further logs.
 
-    Logs are prepared like those of the first result. log: a [log] table that overrides its own; trust: see `load`.
+    Logs are prepared like those of the first result. log: overrides the [log] table of that result; trust: see `load`.
     """
     progress("reading the results")
     (a, settings), (b, _) = load(folder_a, trust=trust), load(folder_b, trust=trust)

@@ -236,8 +236,8 @@ def _bodies(robot: Robot, shapes: bool) -> tuple[list[Violation], list[str]]:
 
 def _why_not(consistency: Consistency, found: Feasibility, base: BaseParameters,
              values: np.ndarray) -> Iterator[Violation]:
-    """Yield reasons why no consistent robot has some base parameters: violations of the nearest links with the same
-    torques. The certificate proves that no other choice is consistent."""
+    """Yield reasons why no consistent robot has some base parameters: the violations of the nearest links with the same
+    torques. The certificate of the cone programme proves that no other links are consistent."""
     if found.possible:
         return
     back, *_ = np.linalg.lstsq(base.matrix, values - base.matrix @ found.theta, rcond=None)

@@ -40,7 +40,7 @@ class Demo:
     """Result of the demonstration.
 
     Attributes:
-        compared: results of the compared methods; the run is that of the first.
+        compared: results of the compared methods; only the first method has a full run.
         truth: (base,), parameters that the logs were simulated with.
         written: path of each file of the result, by kind.
         folder: folder with the logs, the run file and the result.
@@ -83,7 +83,7 @@ def demo_model() -> Model:
 
 def simulate_logs(folder: Path, log: str, validation: str, progress: ProgressCallback = silent, *,
                   seed: int = 0) -> RunSettings:
-    """Write the log of an optimised motion and of another one, and return the settings that identify from the first.
+    """Write the logs of an optimised motion and of another one; return settings that identify from the first log.
 
     Args:
         folder: where the logs are written.

@@ -101,10 +101,10 @@ def gain_table(gains: DriveGains) -> dict[str, Any]:
 
 
 def with_own_gains(recording: Recording, samples: Samples, settings: RunSettings) -> Samples:
-    """Return samples whose drive gains were estimated from other logs, with the covariance of these gains.
+    """Return samples with the covariance of their drive gains, which were estimated from other logs.
 
-    If the log has the controller's targets, which give gains of its own, the covariance is increased: half of the
-    squared difference of both gains is the variance of either.
+    If the log has the controller's target torques and currents, they give gains of this log alone. Half of the squared
+    difference between these and the given gains is added to the covariance.
     """
     given = settings.log.get("drive_gain")
     if samples.gain_covariance is None or not isinstance(given, dict) or recording.target_torque is None \

@@ -103,7 +103,7 @@ def _kind(value: Any) -> str:
 
 
 def _in_memory_advice(data: Any, *, recording: bool = False) -> str:
-    """Return how data in memory become what `identify` takes.
+    """Return advice on how to convert data in memory to an argument that `identify` accepts.
 
     recording: whether the source is a model, which takes a recording; otherwise it is a robot, which takes a file.
     """

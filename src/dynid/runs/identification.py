@@ -282,7 +282,7 @@ def simulated(estimate: Estimate, settings: RunSettings, logs: Sequence[tuple[Se
 
 
 def own_logs(problem: Problem) -> list[tuple[Sequence[Samples], Recording | None]]:
-    """Return samples and recording of each log of a problem."""
+    """Return the samples and the recording of each log of a problem."""
     recordings = problem.recordings or (None,) * len(problem.data)
     return [((samples,), recording) for samples, recording in zip(problem.data, recordings, strict=True)]
 

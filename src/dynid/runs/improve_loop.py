@@ -1,7 +1,7 @@
 """Repeated excitation: design a motion for the least determined parameters, record it, identify with all logs, repeat.
 
 Sousa (s. 8.1) proposes a controller that excites the least known parameters. Here each round designs the motion that
-reduces the largest standard errors most. A virtual robot or a user's program records it for the next result.
+reduces the largest standard errors most. A virtual robot or a user's program records the motion.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class ImprovementRound:
 
     Attributes:
         number: 0 for the result that the loop starts from.
-        motion: motion that was designed for this round, None for the first.
-        log: its recording, None for the first.
+        motion: motion that was designed for this round, None for the first round.
+        log: recording of this motion, None for the first round.
         result: folder of the result with all logs so far.
         not_identified: base parameters that the logs do not determine.
-        poorly_determined: those with a large standard error.
+        poorly_determined: base parameters with a large standard error.
         largest: the largest standard errors by name, relative to the parameter's value, or to a tenth of the typical
             value of its unit if that is larger. The next motion is designed to reduce them.
         relative_error: relative torque error, percent.
@@ -119,7 +119,7 @@ def _commanded(words: str, motion: Path, log: Path) -> None:
 
 def improve_in_loop(robot: Robot, request: MotionRequest, record: Recorder, folder: Path, rounds: int,
                     progress: ProgressCallback = silent) -> list[ImprovementRound]:
-    """Return the results of the loop, starting with the given result (`request.improve`).
+    """Return one result per round of excitation, beginning with the given result (`request.improve`).
 
     The loop ends after `rounds` rounds, when every base parameter is well determined, or when no motion reduces a
     standard error by more than a third. Motions, logs and results are written into `folder`.

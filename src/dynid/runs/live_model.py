@@ -89,7 +89,7 @@ class LiveOptions:
 
 
 class LiveModel:
-    """A stream of raw samples and its estimate, `online`, with an automatically chosen model.
+    """A stream of raw samples and its recursive estimate, `online`, with an automatically chosen model.
 
     An earlier estimate as the prior provides its model if the run names no friction.
     """

@@ -40,7 +40,7 @@ _LEFT_OUT_TITLES = {AT_REST: "log at rest", COPIED: "log given twice"}
 
 @dataclass(frozen=True, eq=False)
 class Resting:
-    """A log without motion, and the error that its preparation raised."""
+    """A log without motion, and the error that was raised when the log was prepared."""
 
     source: str
     problem: NotPossibleError

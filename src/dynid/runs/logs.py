@@ -188,7 +188,7 @@ def short_path(path: str) -> str:
 
 
 def check_files(logs: Sequence[LogSettings], common: Dictionary[str, Any]) -> None:
-    """Refuse two logs that would read a signal from the same additional file."""
+    """Raise an error if two logs would read a signal from the same additional file."""
     read: dict[tuple[str, Path], LogSettings] = {}
     for log in logs:
         for signal, file in shared_file([Path(path) for path in log.files], log.mapping(common)):

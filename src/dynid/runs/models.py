@@ -32,7 +32,8 @@ _DEFAULT_FRICTION_NOTE = ("no friction was specified; viscous friction, Coulomb 
 def make_robot(settings: RunSettings, *, allows_free_base: bool = False) -> Robot:
     """Return the robot of a run, with the requested gravity and joints.
 
-    If gravity is to be estimated, the robot has that of its file. allows_free_base: whether a free base is supported.
+    If gravity is to be estimated, the robot has the gravity of its file. allows_free_base: whether a free base is
+    supported.
     """
     robot = Robot.load(settings.robot, fixed_base=settings.fixed_base)
     if not allows_free_base:

@@ -58,10 +58,10 @@ class Earlier:
     """An earlier result to improve.
 
     Attributes:
-        estimate: its estimate.
-        known: its compressed logs, weighted so that they give its own standard errors with this noise.
+        estimate: estimate of the result.
+        known: compressed logs of the result, weighted so that with `noise` they give the result's standard errors.
         noise: (dof,), torque noise of the future log, N m.
-        scale: (base,), magnitudes of its parameters, to which standard errors are relative.
+        scale: (base,), magnitudes of the base parameters, to which standard errors are relative.
         silent: joints whose torque is not measured.
     """
 
@@ -112,7 +112,7 @@ class MotionRequest:
 def design_motion(robot: Robot, request: MotionRequest, progress: ProgressCallback = silent) -> MotionData:
     """Return the motion that determines the parameters of a robot best, with the data of its page.
 
-    To improve an earlier result, it is the motion that reduces the largest standard errors most.
+    If an earlier result is improved, the motion reduces the largest standard errors of that result most.
     """
     request = replace(request, search=_with_progress(request, Progress.from_callback(progress)))
     if request.standing is not None:
@@ -241,7 +241,7 @@ def speed_notes(found: ExcitingMotion) -> tuple[str, ...]:
 
 
 def top_speeds(found: ExcitingMotion) -> dict[str, tuple[float, float, bool]]:
-    """Return top speed, limit, and whether it moves in both directions, for each joint with friction to identify.
+    """Return top speed, velocity limit, and whether the joint moves in both directions, for each joint with friction.
 
     Both directions must reach at least half of the top speed.
     """

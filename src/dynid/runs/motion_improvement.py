@@ -15,7 +15,7 @@ _MAX_NAMED_PARAMETERS = 6  # parameters named in a sentence
 
 @dataclass(frozen=True)
 class Improvement:
-    """Effect of a motion on one parameter: standard error before (None if it was not identified) and after."""
+    """Effect of a motion on one parameter: standard error before (None for an unidentified parameter) and after."""
 
     name: str
     unit: str
@@ -24,7 +24,7 @@ class Improvement:
 
     @property
     def times(self) -> float | None:
-        """Factor by which the standard error decreases; None if there was none before."""
+        """Factor by which the standard error decreases; None if the parameter was not identified before."""
         return None if self.before is None else self.before / self.after
 
 

@@ -118,10 +118,10 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
 
 
 def _with_free_base_gains(samples: Samples, gain_std: float | None) -> Samples:
-    """Return samples of a robot with a free base with the covariance of the gains of their equations.
+    """Return samples of a robot with a free base, with the covariance of the drive gains in their equations.
 
-    Only rows of joints have drive gains, because force sensors measure the rows of the base. Projected rows combine
-    joint torques, so all of them have gains.
+    Only the equations of joints have drive gains, because force sensors measure the equations of the base. Projected
+    equations combine joint torques, so all projected equations have gains.
     """
     if samples.gain_covariance is not None and gain_std is None:
         return samples

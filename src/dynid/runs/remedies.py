@@ -90,7 +90,7 @@ def _unit(finding: Finding, run: Run) -> str:
 
 
 def _gain(finding: Finding, run: Run) -> str:
-    """Return the option that corrects a wrong drive gain; empty if another joint's could be wrong."""
+    """Return the option that corrects a wrong drive gain; empty if the gain of another joint could be wrong instead."""
     gains = _numbers(finding, "gain")
     return "" if any(_numbers(finding, "rivals")) or min(gains, default=0.0) <= 0 else _scales(finding, run, gains)
 

@@ -3,8 +3,9 @@
 Only files in the manifest belong to the result; other files in the folder are the user's and are kept. A folder that
 holds only a result is exchanged with the new one by one atomic system call. If that is not possible (user's files, no
 such system call, a process working in the folder), the new result is completed in the folder COMMIT inside it before
-its files are moved, the manifest last. After a kill the next access finishes the moves. A save locks its folder, so
-that the next save can remove folders left by a killed one; without locks, by their age.
+its files are moved, the manifest last. If the process is killed, the next access to the folder finishes the moves. A
+save locks its temporary folder, so that the next save recognises and removes the folder of a killed save; without locks
+it decides by age.
 """
 
 from __future__ import annotations

@@ -280,7 +280,8 @@ def _signal(messages: Sequence[Any], joints: Sequence[str], what: str, topic: st
 
 def _send(rclpy: Any, node: Any, client: Any, joints: Sequence[str], t: Array, rows: tuple[Array, Array, Array]
           ) -> None:
-    """Send positions, velocities and accelerations (rows, joints) at times t (rows,), s, and wait for their end."""
+    """Send positions, velocities and accelerations (rows, joints) at times t (rows,), s, and wait for the motion's
+    end."""
     goal = _message("control_msgs.action", "FollowJointTrajectory").Goal()
     point = _message("trajectory_msgs.msg", "JointTrajectoryPoint")
     duration = _message("builtin_interfaces.msg", "Duration")

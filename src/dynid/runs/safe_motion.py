@@ -48,7 +48,7 @@ class Safety:
 
     @property
     def asked(self) -> bool:
-        """Whether the user gave a box, a floor or a link radius."""
+        """Whether the user specified a box, a floor or a link radius."""
         return self.box is not None or self.floor is not None or self.radius is not None
 
 

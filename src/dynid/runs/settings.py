@@ -235,8 +235,8 @@ class PayloadSettings(BaseModel):
     Attributes:
         frame: frame of the load; default: the flange.
         mass: weighed mass, kg, with or without its standard deviation.
-        centre: m, in the frame, if known, for drive gains.
-        inertia: XX XY XZ YY YZ ZZ about the centre, kg m^2, if known, for drive gains.
+        centre: centre of mass in the frame, m, if known, to estimate drive gains.
+        inertia: XX XY XZ YY YZ ZZ about the centre of mass, kg m^2, if known, to estimate drive gains.
         method: see `dynid.payload`.
     """
 

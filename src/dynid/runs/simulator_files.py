@@ -78,7 +78,7 @@ def export_result(folder: str | Path, output: Path, options: ExportOptions, *, t
                   progress: ProgressCallback = silent) -> Exported:
     """Write the result of a folder for a simulator.
 
-    Friction that the target cannot represent is approximated along the logs of the result where these can be read.
+    Friction that the target cannot represent is approximated along the logs of the result, if the logs can be read.
     """
     progress("reading the result")
     if is_of_actuators(folder):

@@ -45,7 +45,7 @@ class VirtualLoopOptions:
     """Options of the control loop of a virtual robot.
 
     Attributes:
-        controller: one of `CONTROLLERS`. Its model is the robot file, if that gives all inertias.
+        controller: one of `CONTROLLERS`. The controller's model is the robot file, if the file states all inertias.
         bandwidth, damping: closed-loop poles, rad/s, of the joints or, for controllers in task space, of the flange.
         rate: sampling rate of controller and log, Hz.
     """
@@ -99,8 +99,8 @@ def simulate_log(robot: Robot, trajectory: str | Path, loop: VirtualLoopOptions,
     Args:
         robot, trajectory, loop: the robot, the motion, and the control loop.
         friction, rotor: terms of the machine at every joint.
-        truth: folder of an earlier result with the machine's parameters; default those of the robot file, zero for
-            unknown friction.
+        truth: folder of an earlier result with the machine's parameters. Default: those of the robot file, with zero
+            for unknown friction.
         seed: seed of the noise.
         trust: see `load`.
         sensors: encoder, position_noise, torque_noise, flexible and other options of `VirtualRobot`.
@@ -176,7 +176,7 @@ def _controller(loop: VirtualLoopOptions, model: Model, belief: Array, q: Array)
 def _tool_law(loop: VirtualLoopOptions, model: Model, belief: Array, q: Array) -> Controller:
     """Return a control law of the tool's pose, or of its position if the robot has fewer than six joints.
 
-    An impedance uses the tool's inertia at the first posture (dof,) with the loop's poles.
+    Impedance control uses the tool's inertia in the first posture (dof,), and the closed-loop poles of `loop`.
     """
     frame, task = mounting_frame(model.robot), "pose" if model.dof >= 6 else "position"
     kp, kd, limit = loop.bandwidth ** 2, 2.0 * loop.damping * loop.bandwidth, model.robot.limit("effort")
@@ -193,7 +193,7 @@ def save_log(found: VirtualLog, path: str | Path) -> Path:
 
 
 def log_writer(path: str | Path) -> Any:
-    """Return the function that writes a log with that extension."""
+    """Return the function that writes a log in the format that the extension of the path requires."""
     writer = WRITERS.get(Path(path).suffix.lower())
     if writer is None:
         raise DynidError(f"{path} should end in {' or '.join(WRITERS)}", code="unknown-extension")

@@ -194,7 +194,7 @@ def look_facts(look: Look) -> dict[str, Any]:
 
 
 def _stream_facts(stream: Online | LivePayload, t: float) -> dict[str, Any]:
-    """Return the facts that the states of both kinds of online estimates share; t: last time stamp, s."""
+    """Return the facts that online estimates of parameters and of payloads share; t: last time stamp, s."""
     rate, cutoff = stream.filter
     return plain({"samples": stream.samples, "left_out": stream.left_out, "t": t, "delay_s": stream.delay, "rate": rate,
                   "cutoff": cutoff, "restarts": stream.restarts, "events": stream.events})

@@ -106,8 +106,7 @@ class Confinement:
                                  "the studio does not run", _BY_COMMAND, where="prior")
 
     def check_files(self, names: Iterable[str]) -> None:
-        """Raise an error if one of the named files refers to another file, which libraries would open without a
-        check."""
+        """Raise an error if a named file refers to another file, which libraries would open without a check."""
         from dynid.recording.rosbag import check_contained  # imported here, because it loads arrays
         for name in names:
             path = self.folder / name

@@ -42,7 +42,7 @@ class Authentication:
     """The address of a studio and its credentials.
 
     Attributes:
-        host, port: address it listens at.
+        host, port: address at which the studio listens.
         session: secret of the cookie.
     """
 

@@ -163,7 +163,7 @@ class TimedProtocol(H11Protocol):
 
     @property
     def _incomplete(self) -> bool:
-        """Whether a request has begun or is the first of its connection, and is incomplete."""
+        """Whether the connection waits for the rest of a request, or for its first request."""
         return self.conn.their_state in (h11.IDLE, h11.SEND_BODY) and self.timeout_keep_alive_task is None
 
     def _watch(self) -> None:
@@ -174,8 +174,8 @@ class TimedProtocol(H11Protocol):
             self._timer = self.loop.call_later(self.seconds, self._check)
 
     def _check(self) -> None:
-        """Close the connection if its request is too late, or check again after the time by which received bytes extend
-        the limit."""
+        """Close the connection if its request exceeds the time limit, which received bytes extend; else check again
+        later."""
         self._timer = None
         if not self._incomplete or self.transport.is_closing():
             return

@@ -1,4 +1,4 @@
-"""Messages of a worker to the server: one line of JSON each, followed by the bytes of an answer."""
+"""Messages of a worker to the server: one line of JSON each, and the bytes of an answer after its line."""
 
 from __future__ import annotations
 

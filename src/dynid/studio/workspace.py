@@ -134,7 +134,7 @@ class StudioFolder:
         return (port, secret) if secret and 0.0 <= time.time() - created <= SESSION_SECONDS else None
 
     def keep_session(self, port: int, secret: str) -> None:
-        """Store port and a new secret, readable by the user alone; nothing if the file system has no private files.
+        """Store port and secret, readable by the user alone; store nothing if the file system has no private files.
 
         An existing secret keeps its time of creation.
         """

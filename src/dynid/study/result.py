@@ -121,7 +121,7 @@ class StudyResult:
 
     Attributes:
         study, robot: settings of the study, and name of the robot.
-        names, units, truth: (base,), names, units and true values of the base parameters.
+        names, units, truth: names, units and true values of the base parameters, (base,) each.
         inertial: (base,), mask of the parameters of links and rotors. Other parameters, such as friction, are reported
             separately, because their columns contain the sign of a noisy velocity.
         scores: results of each contestant at each noise level.
@@ -141,7 +141,7 @@ class StudyResult:
         return tuple(dict.fromkeys(one.label for one in self.scores))
 
     def members(self, group: str) -> Bools:
-        """Return which base parameters belong to "inertial" or "friction" (base,)."""
+        """Return the mask (base,) of the base parameters in a group, "inertial" or "friction"."""
         return self.inertial if group == "inertial" else ~self.inertial
 
     def score(self, label: str, factor: float | None = None) -> Score:
@@ -175,13 +175,13 @@ class StudyResult:
     def unbiased_by_chance(self) -> float:
         """Return the expected share of parameters that appear unbiased for a method without bias.
 
-        The mean error itself has a standard error of spread / sqrt(logs).
+        The reason is that the mean error has a standard error of spread / sqrt(logs).
         """
         logs = self.study.repetitions
         return float(2.0 * stdtr(logs - 1, UNBIASED * np.sqrt(logs)) - 1.0) if logs > 1 else 0.0
 
     def runs_table(self) -> list[tuple[str, ...]]:
-        """Return a table, its header first: convergence, torque error and time of each method, as medians over the
+        """Return a table with its header: convergence, torque error and time of each method, as medians over the
         logs."""
         rows: list[tuple[str, ...]] = [("method", "noise", "converged", "torque error", "time")]
         for one in self.scores:

@@ -1,4 +1,4 @@
-"""Task of a worker: one log and all estimates from it, which depend only on bench, noise level and repetition."""
+"""Task of a worker: one log and all estimates from the log, which depend only on bench, noise level and repetition."""
 
 from __future__ import annotations
 

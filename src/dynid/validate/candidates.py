@@ -146,7 +146,7 @@ class CandidateFit(PlainFields, also=("seen", "hint")):
 
 def refit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: bool, before: SampledRows,
                      earlier: Sequence[CandidateFit]) -> tuple[CandidateFit, ...]:
-    """Return `fit_candidates` for another estimate with the same columns, from the rows and candidates of the first.
+    """Return `fit_candidates` for another estimate with the same columns, from the rows and fits of a first estimate.
 
     The projected residual does not depend on the estimate, so only candidates computed from predicted torques are
     fitted again. Explained shares are recomputed, because the total residual depends on the estimate.
@@ -169,8 +169,8 @@ def refit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: b
 
 def fit_candidates(rows: SampledRows, j: int, names: Sequence[str], turning: bool,
                    among: Collection[str] | None = None) -> tuple[CandidateFit, ...]:
-    """Return all candidates for joint j, the most probable first. The first one is the simplest of those that explain
-    as much as the best, and lists them as its rivals.
+    """Return the fits of all candidate causes of joint j's residual, the most probable first. The first one is the
+    simplest of those that explain as much as the best, and lists them as its rivals.
 
     Residual and candidate are projected on the complement of the joint's own columns, so that the fit shows the benefit
     of adding the candidate to the model (added-variable test). Candidates are ranked by their cross-validation error,
@@ -229,7 +229,7 @@ class _Projected:
         direction: orthonormal columns (m, k).
         along: (k,), coefficients of the projected residual along `direction`.
         gained: sum of squares that the candidate explains in cross-validation.
-        size: norm of a single column before and after projection, multiplied; None for several columns.
+        size: product of the norms of a single column before and after projection; None for several columns.
         spread: standard error of the coefficients over blocks of time.
     """
 
@@ -241,7 +241,7 @@ class _Projected:
 
 
 def _errors(some: Sequence[_Projected], rest: Array, power: float, basis: Array) -> list[tuple[float, float | None]]:
-    """Return the strength of candidates, and the standard error of the coefficient of those with one column.
+    """Return the strength (F statistic) of candidates, and the standard error of the coefficient of a single column.
 
     Args:
         some: the candidates.
@@ -274,7 +274,7 @@ def _coefficient_variances(directions: Sequence[Array], remainders: Sequence[Arr
 
 
 def _variance_of_mean(remainder: Array, c: Array) -> float:
-    """Return the sum of squares of a residual (m,) with autocovariances c, divided by its effective number of rows."""
+    """Return the sum of squares of a residual (m,) over its effective number of rows; c: autocovariances."""
     rows = len(remainder)
     effective = rows * c[0] / (2.0 * c.sum() - c[0]) if c[0] > 0 and 2.0 * c.sum() > c[0] else float(rows)
     return float(remainder @ remainder) / float(min(effective, rows))
@@ -295,7 +295,7 @@ def _left_out(directions: Array, rest: Array, blocks: Ints) -> tuple[list[float]
 
 
 def _ranked(found: list[CandidateFit]) -> tuple[CandidateFit, ...]:
-    """Return the candidates sorted: first the most probable one, which names its rivals, then by explained share."""
+    """Return the candidates: first the most probable one, which lists its rivals, the others by explained share."""
     if not found:
         return ()
     found = sorted(found, key=lambda f: -f.of_own)

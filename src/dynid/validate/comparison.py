@@ -205,8 +205,8 @@ def _on(ground: BaseParameters, estimate: Estimate) -> _Values:
 
 def _in_training(ground: BaseParameters, a: _Values, b: _Values, training: Sequence[Regression | None]
                  ) -> list[TorqueDifference]:
-    """Return the difference in torque along the motion of a compressed regression, R_j (beta_b - beta_a), in the common
-    base parameters; empty if an estimate has other parameters."""
+    """Return the difference in torque along the motion of a compressed regression, R_j (beta_b - beta_a) with its
+    factors R_j; empty if an estimate has other base parameters."""
     fold = next((one for one in training if one is not None and np.array_equal(
         one.base.independent, ground.independent) and one.base.parameters.names == ground.parameters.names), None)
     if fold is None or a.own or b.own:

@@ -156,7 +156,7 @@ def _fitted(joint: str, origin: Origin, signals: tuple[Array, Array, Array], kee
 
 
 def _skew(estimate: Estimate, joint: int) -> tuple[float, float] | None:
-    """Return the delay of a motor's position signal, Ks / K (s), and its standard error."""
+    """Return the delay (s) of a motor's position signal, parameter Ks over stiffness K, and its standard error."""
     names = list(estimate.names)
     if f"Ks{joint + 1}" not in names or f"K{joint + 1}" not in names:
         return None

@@ -232,8 +232,8 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
     draws = np.random.default_rng(0).random((3 * dof, len(q)))  # the same for each motion
 
     def after(what: tuple[tuple[int, ...], Kind]) -> Array:
-        """Return standard errors (wanted,) for a log of the same length with another motion. what: joints that move
-        further, and the kind of their motion."""
+        """Return the standard errors (wanted,) of the wanted parameters for an equally long log with another motion.
+        what: joints that move further, and the kind of their motion."""
         joints, kind = what
         numbers = iter(draws)
         new_q, new_dq, new_ddq = q.copy(), dq.copy(), ddq.copy()
@@ -261,7 +261,7 @@ def _remedies(problem: Problem, r: Array, weights: Array, now: Array, motions: S
     still = tuple(k for k in range(dof) if not motions[k].moves)
 
     def best_of(place: int, among: tuple[Kind, ...]) -> tuple[tuple[tuple[int, ...], Kind], float]:
-        """Return the motion of a single joint with the smallest standard error, and that error."""
+        """Return the single-joint motion with the smallest standard error of a parameter, and that error."""
         return min(((what, float(std[place])) for what, std in results.items() if len(what[0]) == 1
                     and what[1] in among), key=lambda item: item[1], default=(((0,), "more"), np.inf))
 

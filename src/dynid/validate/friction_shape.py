@@ -111,7 +111,7 @@ def _binned(x: Array, y: Array, edges: Array) -> tuple[Array, Array, Array, Arra
     first, count = starts[:-1][full], np.diff(starts)[full]
 
     def at(values: Array, share: float) -> Array:
-        """Return the quantile (bins,) of sorted values, interpolated linearly."""
+        """Return a quantile of the sorted values in each bin (bins,), interpolated linearly."""
         place = share * (count - 1)
         low, part = first + np.floor(place).astype(np.int64), place % 1.0
         return np.asarray(values[low] + part * (values[np.minimum(low + 1, len(values) - 1)] - values[low]))

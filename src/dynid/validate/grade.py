@@ -216,8 +216,7 @@ def _rank(finding: Finding) -> tuple[int, float]:
 def grouped(findings: Sequence[Finding]) -> list[tuple[Finding, tuple[Finding, ...]]]:
     """Return each finding with its consequences; all consequences are listed under the first cause.
 
-    A delay is a cause too. It biases the result little, so only findings on the fit without the delay are listed under
-    it.
+    A delay is a cause too, but biases the result little: only findings on the fit without the delay are under it.
     """
     order = ranked(findings)
     cause = next((one for one in order if one.severity == "fatal" or one.code in CAUSES), None)

@@ -36,7 +36,7 @@ class JointMotion(PlainFields, also=("moves",)):
         spread: ratio of fast and slow speed (90 % and 25 % quantiles of the moving rows).
         lower, upper, velocity_limit, acceleration_limit, torque_limit: limits of the robot, None if it has none.
         unit: rad, m, or empty without a robot.
-        usual: range, speed and acceleration to try without limits.
+        usual: range, speed and acceleration to recommend if the robot has no limits.
         is_base: whether it is a coordinate of a free base, which has no position of its own.
     """
 
@@ -63,7 +63,7 @@ class JointMotion(PlainFields, also=("moves",)):
 
     @property
     def moves(self) -> bool:
-        """Whether the joint moves: its range is at least a milliradian, and it has a velocity in some log."""
+        """Whether the joint moves: its range exceeds a milliradian or millimetre, and it has a velocity above zero."""
         return self.is_base or (self.range > AT_REST and self.speed > 0.0)
 
     @property
@@ -174,7 +174,7 @@ def joint_motions(model: LinearModel, samples: Sequence[Samples], joints: Sequen
     if not samples:
         return ()
     def column(name: str, j: int) -> Array:
-        """Return a signal of one joint in all logs without gaps; one column needs less memory than all."""
+        """Return a signal of one joint (rows,), concatenated over all logs; this needs less memory than all joints."""
         return np.concatenate([getattr(s, name)[start:stop, j] for s in samples for start, stop in s.segments])
 
     ranges = np.array([[(x := column("q", j)).min(), x.max()] for j in range(len(joints))])

@@ -49,7 +49,7 @@ def random_postures(robot: Robot, samples: int, seed: int = 0) -> Array:
 def positive_inertia_share(model: LinearModel, theta: ArrayLike, *, samples: int = 10000, seed: int = 0) -> float:
     """Return the share of random postures with a positive definite inertia matrix: 1 for a physically consistent robot.
 
-    theta (parameters,): any parameter vector with these torques, such as an expanded base vector.
+    theta (parameters,): any parameter vector with the robot's torques, such as an expanded base vector.
     """
     own = _made_from_a_robot(model, "the test of inertia matrices")
     matrices = own.inertia_matrix(own.parameters.vector(theta), random_postures(own.robot, samples, seed))

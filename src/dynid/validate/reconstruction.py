@@ -65,7 +65,7 @@ class Reconstruction:
         joints, total: fits of each joint and of all together, in the rows that the regression uses; `moving` includes
             all rows in which a joint moves.
         series: residuals of each log.
-        entries: entries of the equations at the rows for `residual_tests`, if requested.
+        entries: regressor and torques in the rows that `residual_tests` uses, if requested.
     """
 
     estimate: Estimate

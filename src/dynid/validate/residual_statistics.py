@@ -202,8 +202,8 @@ def _is_alike(one: Reconstruction, other: Reconstruction) -> bool:
 
 
 def _less_noise(joints: tuple[JointTests, ...], reconstruction: Reconstruction) -> tuple[JointTests, ...]:
-    """Return the tests with the share of position noise in the residuals, if there is a significant candidate. A
-    candidate that explains less than this share is not named, because the motion contains the same noise."""
+    """Return the tests with the share of position noise in the residuals, if there is a significant candidate cause. A
+    cause that explains less than this share is not named, because the motion contains the same noise."""
     if not any(one.explained_by is not None or (one.whiteness is not None and one.whiteness.autocorrelated)
                for one in joints):
         return joints
@@ -216,8 +216,8 @@ def _less_noise(joints: tuple[JointTests, ...], reconstruction: Reconstruction) 
 
 
 def _strong(fit: CandidateFit, torque: float, held: float) -> bool:
-    """Whether a candidate is strong enough to be named: it explains enough of a joint's torque (RMS), and enough of its
-    residual or nearly all that its own equations leave. A delay up to `held` seconds has to explain more torque."""
+    """Whether a candidate cause is strong enough to be named: it explains enough of a joint's torque (RMS), and enough
+    of its residual or nearly all of that of its own equations. A delay up to `held` s has to explain more."""
     certain = fit.strength > thresholds.CERTAIN_STRENGTH
     relevant = thresholds.RELEVANT_TORQUE * (0.5 if certain else 1.0)
     if fit.candidate == "delay":

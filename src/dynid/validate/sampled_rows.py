@@ -97,7 +97,7 @@ class RowChoice:
 
     Attributes:
         equations: equations of all logs.
-        pieces: parts of the equations that are searched.
+        pieces: parts of the equations that are searched for structure.
         step: decimation of their rows.
         whole: whether these pieces are all equations.
     """
@@ -127,7 +127,7 @@ class RowChoice:
 
 
 def take_rows(choice: RowChoice, series: Sequence[Residuals], entries: Mapping[Piece, Array] | None) -> SampledRows:
-    """Return the chosen rows. series: residuals of each log; entries: (k, rows) of each piece, or computed here."""
+    """Return the chosen rows. series: residuals of each log; entries: equations (k, rows) of each piece, if known."""
     if entries is None:
         entries = {piece: choice.equations.rows(piece).entries[:, own]
                    for piece, own in choice.taken.items() if len(own)}

@@ -78,7 +78,7 @@ class ResimulatedLog:
 
     @property
     def position_error(self) -> Array:
-        """Position error in percent of the motion (dof,); nan for a joint at rest."""
+        """Root mean square position error in percent of each joint's motion (dof,); nan for a joint at rest."""
         moves = np.ptp(self.q, axis=0) > AT_REST
         return np.where(moves, 100.0 * self.position_rms / np.where(moves, self.motion, 1.0), np.nan)
 

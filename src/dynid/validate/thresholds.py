@@ -1,11 +1,11 @@
 """The thresholds of the verdict in one table: name, value, unit, what each decides, and why it has this value.
 
 A threshold decides whether a problem is reported. Sizes, tolerances of algorithms and limits of tables are in the
-modules that use them. If no reason is given, the value was chosen on simulated machines with seed 3 of the robots that
-`reproductions/_faulty_machines.py` lists as chosen on, and with real logs; no real machine was reserved for testing.
-`dynid reproduce verdict-thresholds` computes the effect of half and twice each value. Some thresholds change no verdict
-of this study, because the faults of the study are far from them. A "share" is a number between 0 and 1: of root mean
-squares for a torque, of squares for a residual.
+modules that use them. If no reason is given, the value was chosen with real logs and with simulated machines (seed 3)
+of the robots CHOSEN_ON in `reproductions/_faulty_machines.py`; no real machine was reserved for testing. The effect of
+half and twice each value is computed by `dynid reproduce verdict-thresholds`. Some thresholds change no verdict of this
+study, because the faults of the study are far from them. A "share" is a number between 0 and 1: of root mean squares
+for a torque, of squares for a residual.
 """
 
 from __future__ import annotations

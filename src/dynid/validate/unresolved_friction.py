@@ -31,7 +31,7 @@ _DEPENDENT_SHARE = 1e-9  # a column is dependent on others if a smaller share of
 
 @dataclass(frozen=True)
 class FrictionWorth:
-    """Benefit of a friction term of a joint; parameters: names of the term's parameters at this joint."""
+    """Reduction of a joint's cross-validation error by a friction term. parameters: names of the term's parameters."""
 
     joint: str
     worth: Worth

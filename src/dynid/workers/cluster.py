@@ -1,4 +1,4 @@
-"""Execution on a Dask cluster: parts stay with its workers, which add them; reports and the sum are returned.
+"""Execution on a Dask cluster: partial sums stay with the workers, which add them; reports and the total are returned.
 
 A Dask scheduler sends its workers functions to call, and both communicate in pickles. Any process that is a member, or
 can connect to a member, therefore can run any program on all others. TLS excludes outsiders; members are not isolated

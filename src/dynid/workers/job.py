@@ -62,8 +62,8 @@ class Job(Generic[Shared, Item, Report]):
 
 
 class Here:
-    """Executor that runs a job in this process, without workers. Executors represent a part of the sum by a handle,
-    because the part stays where it was computed."""
+    """Executor that runs a job in this process, without workers. Executors refer to a part of the sum by a handle,
+    because the part stays in the process that computed it."""
 
     def __init__(self, job: Job[Any, Any, Any]) -> None:
         self._job = job

@@ -23,8 +23,8 @@ _EXIT_TIMEOUT = 30  # s: longest wait for a process to end
 
 @dataclass(eq=False)
 class PartialSum:
-    """Sum of the results of some items: its two summands until it is computed, then its value as bytes. `needed_by` is
-    the sum of which it is a summand."""
+    """Sum of the results of some items: its two summands `made_of` until it is computed, then its value `packed` as
+    bytes. needed_by: the larger sum of which this sum is a summand."""
 
     packed: bytes | None = None
     made_of: tuple[PartialSum, PartialSum] | None = None
@@ -33,8 +33,8 @@ class PartialSum:
 
 @dataclass(eq=False)
 class _Task:
-    """A task of a worker process: the item of index `place`, or for -1 the addition of two parts. `tries` workers were
-    lost with it."""
+    """A task of a worker process: the item of index `place`, or for -1 the addition of two parts. tries: number of
+    workers that were lost during the task."""
 
     place: int = -1
     part: PartialSum = field(default_factory=PartialSum)
@@ -138,7 +138,7 @@ class Processes(AbstractContextManager["Processes"]):
             pass
 
     def _retry(self, task: _Task) -> None:
-        """Assign the task of a lost worker to another one, or give it up."""
+        """Assign the task of a lost worker to another worker, or give the task up after several losses."""
         task.tries += 1
         if task.tries < TRIES:
             (self._again if task.part.made_of is None else self._sums).appendleft(task)

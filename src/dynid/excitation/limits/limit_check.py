@@ -1,7 +1,7 @@
 """Check a motion against every limit, also between the samples.
 
-Signals are evaluated on a dense grid; between two grid points a smooth signal can exceed both by at most an eighth of
-its second difference, which is added. Distances between bodies change at most by the speed of the bodies.
+Signals are evaluated on a dense grid. Between two grid points a smooth signal can exceed the values at both points by
+at most an eighth of its second difference, which is added. Distances change at most by the bodies' speed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Usage:
         where: name of the joint, or of the bodies.
         value, bound: largest value, and its limit.
         time: time of the largest value, s.
-        excess: relative violation (of 0.2 m for distances); zero or less if the limit is respected.
+        excess: violation relative to the limit (for distances: to 0.2 m); zero or less if the limit is respected.
     """
 
     kind: str
@@ -105,7 +105,7 @@ def peaks(signal: Array, skip: Bools) -> tuple[Array, Ints]:
     """Return the largest value of each column of a signal (m, n), and its row (n,).
 
     Between grid points a smooth signal may exceed its samples by an eighth of the second difference, which is added
-    except in the rows of the mask `skip` (m,). This mask must include the first and the last row of every piece.
+    except in the rows of the mask `skip` (m,). This mask must include the first and last row of every smooth piece.
     """
     rise = np.zeros_like(signal)
     rise[1:-1] = np.abs(signal[2:] - 2.0 * signal[1:-1] + signal[:-2]) / 8.0
@@ -207,8 +207,8 @@ def _torques(torque: TorqueLimit, limits: Limits, t: Array, begins: Bools, motio
 def _distances(space: Workspace, t: Array, begins: Bools, q: Array) -> Iterator[Usage]:
     """Yield the smallest distance of every pair of bodies over a motion, at times t (samples,) and between the times.
 
-    Between two times of the grid with distances s_k and s_k+1, the distance is at least (s_k + s_k+1 - path) / 2, with
-    the length of the bodies' paths, m.
+    Between two times of the grid with distances s_k and s_k+1, the distance is at least (s_k + s_k+1 - path) / 2, where
+    path is the sum of the lengths of both bodies' paths between these times, m.
     """
     best = np.full(len(space.names), np.inf)
     when = np.zeros(len(space.names))

@@ -115,7 +115,7 @@ class Limits:
                              f"{self.lower[j]:g} to {self.upper[j]:g}", code="wrong-home")
 
     def refuse_unbounded(self, code: str | None = None) -> None:
-        """Raise an error, with a given code, for a joint without a range and without a limit of velocity or
+        """Raise an error, with a given code, for a joint that has neither a range nor a limit of velocity or
         acceleration."""
         is_bounded = np.isfinite([self.upper - self.lower, self.velocity, self.acceleration]).any(axis=0)
         if not is_bounded.all():
@@ -124,15 +124,14 @@ class Limits:
                              code)
 
     def require_top_speeds(self, motion: str) -> None:
-        """Raise an error for a joint without a velocity limit; motion: name of the motion that needs velocity
-        limits."""
+        """Raise an error for a joint without a velocity limit; motion: name of the motion that needs this limit."""
         if not np.isfinite(self.velocity).all():
             raise DynidError(f"{motion} needs the top speed of joint "
                              f"'{self.names[int(np.argmin(np.isfinite(self.velocity)))]}'",
                              "give its velocity limit with --limits")
 
     def reaching(self, posture: ArrayLike) -> Limits:
-        """Return the limits with ranges extended into the margin to include a posture (dof,)."""
+        """Return the limits with ranges extended into the margin that was kept free, to include a posture (dof,)."""
         if self.outermost is None or np.shape(posture) != (self.dof,):
             return self
         lower, upper = _reaching(self.lower, self.upper, self.outermost, posture)
@@ -153,8 +152,8 @@ _NOT_CLOSED = 1e6  # condition number of loops that do not close, relative to th
 class LoopLimit:
     """Limit on the condition number of loop closures, which grows near singular postures.
 
-    The value is log10 of the ratio to the largest allowed condition number `condition`: an excess of 1 is a factor of
-    ten. margin: distance from the limit that is kept free, as log10.
+    The value is log10 of the condition number divided by the largest allowed one, `condition`: an excess of 1 is a
+    factor of ten. margin: distance of the value from the limit that is kept free.
     """
 
     robot: Robot

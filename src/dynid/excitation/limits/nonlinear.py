@@ -90,8 +90,8 @@ class TorqueLimit:
 
 @dataclass(frozen=True, eq=False)
 class WorkspaceLimit:
-    """Workspace limits: minus the distance between bodies or to obstacles, in units of OVERLAP; margin: distance to
-    keep free, in units of OVERLAP."""
+    """Workspace limits: minus the distance between bodies or to obstacles, in units of OVERLAP (0.2 m); margin:
+    distance to keep free, in the same unit."""
 
     space: Workspace
     margin: float = 0.02

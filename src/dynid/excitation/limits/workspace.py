@@ -59,7 +59,7 @@ class Workspace:
             planes: half-spaces in which all links must stay.
             obstacles: capsules fixed to the base.
             spheres: capsules on links, in place of the collision geometry.
-            radius: radius of all links without collision geometry, m.
+            radius: radius of the links of a robot without collision geometry, m.
             self_collision: whether the robot's own links must not collide.
             margin: distance kept free, m.
         """
@@ -123,7 +123,7 @@ class Workspace:
 
     def slack_of_ends(self, ends: Array) -> tuple[Array, Array]:
         """Return clearances (m, pairs + sides), in metres, for ends of capsules (m, C, 2, 3), and the positions of the
-        closest points on both segments (m, pairs, 2), from 0 to 1."""
+        closest points on the segments of both capsules (m, pairs, 2), from 0 to 1."""
         radii = self._arrays[2]
         gap, where = np.empty((len(ends), len(self.pairs))), np.empty((len(ends), len(self.pairs), 2))
         distances_kernel(ends, self.pairs, radii, gap, where)
@@ -258,8 +258,8 @@ def capsule_around(shape: Shape, body: int) -> Capsule:
 
 
 def skeleton(robot: Robot, radius: float) -> tuple[Capsule, ...]:
-    """Return capsules from joint to joint (and to every frame of the last bodies) for a robot without collision
-    geometry."""
+    """Return capsules from joint to joint (and to every frame of the last bodies) of a robot without collision
+    shapes."""
     capsules = []
     for i, (joint, body) in enumerate(zip(robot.joints, robot.bodies, strict=True)):
         here = inverse(np.asarray(joint.after))[:3, 3]  # the joint's own origin, in the body frame
@@ -274,9 +274,9 @@ def skeleton(robot: Robot, radius: float) -> tuple[Capsule, ...]:
 
 @njit(**OPTIONS)
 def distances_kernel(ends: Array, pairs: Ints, radii: Array, gap: Array, where: Array) -> None:
-    """Compute the distances gap (m, P) between the capsules of pairs (P, 2), from the ends of their segments (m, C, 2,
-    3) and their radii (C,), and the positions of the closest points on both segments, where (m, P, 2), from 0 at a to 1
-    at b (Ericson, Real-Time Collision Detection, s. 5.1.9)."""
+    """Compute distances between pairs (P, 2) of capsules with segments `ends` (m, C, 2, 3) and `radii` (C,). Outputs
+    are the distances `gap` (m, P), m, and in `where` (m, P, 2) the closest points of both segments, 0 at end a to 1 at
+    end b (Ericson, Real-Time Collision Detection, s. 5.1.9)."""
     for i in range(len(ends)):
         for p in range(len(pairs)):
             one, two = ends[i, pairs[p, 0]], ends[i, pairs[p, 1]]

@@ -34,12 +34,12 @@ class Eigenvalues:
         return Eigenvalues(np.maximum(values, max(values[-1], 1e-300) * MIN_EIGENVALUE_RATIO), vectors)
 
     def function(self, values: Array) -> Array:
-        """Return the matrix with the same eigenvectors and the given eigenvalues."""
+        """Return the matrix with these eigenvectors and the given eigenvalues (base,)."""
         return (self.vectors * values) @ self.vectors.T
 
 
 def _condition(s: Eigenvalues) -> Value:
-    """Return the condition number sigma_max / sigma_min (Ardiani, eq. 1.36) and its derivative."""
+    """Return the regressor's condition number sigma_max / sigma_min (Ardiani, eq. 1.36), and its derivative by A."""
     low, high = s.values[0], s.values[-1]
     value = float(np.sqrt(high / low))
     u, v = s.vectors[:, 0], s.vectors[:, -1]
@@ -47,15 +47,15 @@ def _condition(s: Eigenvalues) -> Value:
 
 
 def _smooth_condition(s: Eigenvalues, p: float) -> Value:
-    """Return (tr A^p tr A^-p)^(1/2p) and its derivative: the Frobenius condition number for p = 1 (Ardiani, eq. 1.38),
-    and the condition number in the limit of large p."""
+    """Return (tr A^p tr A^-p)^(1/2p) for the information matrix A, and its derivative: the Frobenius condition number
+    for p = 1 (Ardiani, eq. 1.38), and the condition number in the limit of large p."""
     up, down = (s.values / s.values[-1]) ** p, (s.values[0] / s.values) ** p
     value = float(np.sqrt(s.values[-1] / s.values[0]) * (up.sum() * down.sum()) ** (0.5 / p))
     return value, s.function(0.5 * value * (up / up.sum() - down / down.sum()) / s.values)
 
 
 def _inverse_smallest(s: Eigenvalues) -> Value:
-    """Return the inverse 1 / sigma_min of the smallest singular value, and its derivative."""
+    """Return the inverse 1 / sigma_min of the regressor's smallest singular value, and its derivative by A."""
     low, u = s.values[0], s.vectors[:, 0]
     return float(low ** -0.5), -0.5 * low ** -1.5 * np.outer(u, u)
 
@@ -68,7 +68,7 @@ def _smooth_inverse_smallest(s: Eigenvalues, p: float) -> Value:
 
 
 def _determinant(s: Eigenvalues) -> Value:
-    """Return the D-optimality criterion -log det A / base, twice the mean log of the ellipsoid's axes."""
+    """Return the D-optimality criterion -log det A / base, twice the mean log of the confidence ellipsoid's axes."""
     return -float(np.log(s.values).mean()), s.function(-1.0 / s.values / len(s.values))
 
 
@@ -124,8 +124,7 @@ class Criterion:
 
     @property
     def nonsmooth(self) -> bool:
-        """Whether the criterion depends on the worst direction only, so that a smooth approximation helps the
-        search."""
+        """Whether the criterion depends on the worst direction only; a smooth approximation then helps the search."""
         return self.name in ("condition", "condition+", "largest")
 
     def __call__(self, matrix: Array, order: float | None = None) -> Value:

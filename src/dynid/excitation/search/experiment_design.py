@@ -35,7 +35,7 @@ class ExperimentDesign:
     """All inputs of a search for an optimal motion.
 
     Attributes:
-        problem: the optimisation problem, with smooth signs.
+        problem: the optimisation problem, with smooth signs of velocities.
         information: Fisher information of the actual model, with discontinuous signs.
         torque: the nominal model with the torque limits, if known.
         unchecked: limits that could not be checked.
@@ -80,7 +80,7 @@ class ExperimentDesign:
         return motion.q, motion.dq, motion.ddq
 
     def value(self, trajectory: Trajectory) -> float:
-        """Return the criterion with discontinuous signs at the samples of the future log."""
+        """Return the criterion at the samples of the future log, with discontinuous signs of velocities."""
         matrix = self.information.matrix(self.information.entries(*self.samples(trajectory)))
         return self.problem.criterion(matrix)[0]
 

@@ -55,8 +55,8 @@ class MotionProblem:
 
     @cached_property
     def _grids(self) -> dict[int, tuple[Array, Array]]:
-        """Contributions (4, times, k) and (4, times, dof) of free and fixed coefficients on the time grids of the
-        criterion and of the nonlinear limits, by the number of times relative to that of the criterion."""
+        """Contributions (4, times, k) and (4, times, dof) of free and fixed coefficients to q, dq, ddq and jerk, for
+        each time grid; the key of a grid is its refinement, which is 1 for the grid of the criterion."""
         grids = {}
         for count in {1, *(limit.refinement for limit in self.nonlinear)}:
             grid = np.linspace(self.t[0], self.t[-1], count * (len(self.t) - 1) + 1)
@@ -85,8 +85,8 @@ class MotionProblem:
 
     @cached_property
     def unit(self) -> Array:
-        """Scale (dof, k) of each free coefficient: its largest value within the linear limits if all other coefficients
-        are zero."""
+        """Scale (dof, k) of each free coefficient: its largest value within the linear limits if all others are
+        zero."""
         size = np.abs(self.functions).max(axis=1)  # (4, k)
         low, high = self.bounds
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -99,7 +99,7 @@ class MotionProblem:
         return np.ascontiguousarray(self.fixed_signals + self.functions @ z.T)
 
     def slack(self, signals: Array) -> tuple[Array, Array]:
-        """Return the distance (4, m, dof) to the upper and to the lower linear limits."""
+        """Return the distances (4, m, dof) of signals to the upper and to the lower linear limits."""
         low, high = self.bounds
         return high[:, None] - signals, signals - low[:, None]
 

@@ -79,8 +79,7 @@ class MultiStart:
 
     @property
     def best(self) -> FeasibleMotion | None:
-        """Best motion so far, None if there is none; for equal values that of the earliest start, independent of the
-        threads."""
+        """Best motion so far, or None; for equal values that of the earliest start, independent of the threads."""
         with self.lock:
             return self.found[min(self.found, key=lambda key: (self.found[key].value, key))] if self.found else None
 
@@ -121,7 +120,7 @@ class MultiStart:
                 self._tell(result)
 
     def _tell(self, found: FeasibleMotion) -> None:
-        """Report to the caller that a better motion was found."""
+        """Pass a better motion to the callbacks of the caller."""
         design, options = self.design, self.options
         if options.progress is not None:
             options.progress(*self.history[-1])
@@ -147,7 +146,7 @@ class MultiStart:
         return anchor, (1.0 - share) * near.z + share * random_motion(anchor, rng)
 
     def _other_knots(self, near: FeasibleMotion | None, anchor: Anchor, rng: np.random.Generator) -> Anchor:
-        """Return an anchor with other spline knots: random knots, or knots close to the knots of the motion `near`."""
+        """Return an anchor with other spline knots: random ones, or knots close to those of the motion `near`."""
         problem, share = (anchor.problem, 1.0) if near is None else (near.anchor.problem, 0.15)
         limits, splines = problem.limits, problem.family.family
         assert isinstance(splines, Splines)  # only splines have knots

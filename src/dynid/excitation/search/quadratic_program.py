@@ -121,8 +121,8 @@ def _dual_step(multipliers: Array, r: Array, q: int) -> tuple[float, int]:
 
 @njit(**INNER)
 def _take_in(K: Array, R: Array, d: Array, q: int) -> None:
-    """Add a constraint to the active set: rotate d = -K row' (n,) until it is zero after index q, and store it in R as
-    column q."""
+    """Add a constraint to the active set: rotate d = -K row' (n,) to zero after index q, and store it in R as column
+    q."""
     n = len(d)
     for k in range(n - 1, q, -1):
         c, s, size = _givens(d[k - 1], d[k])

@@ -1,8 +1,8 @@
 """Sequential quadratic programming on the free coefficients of a family of motions, with exact gradients.
 
-Every step satisfies the linear limits exactly on the grid: rows near their limit enter the quadratic programme, and
-rows that its step would violate are added until none remains. Torque and workspace limits are linearised, with one
-elastic variable whose penalty exceeds any possible gain.
+Every step satisfies the linear limits exactly on the grid: constraints near their limit enter the quadratic programme,
+and constraints that its step would violate are added until none remains. Torque and workspace limits are linearised,
+with one elastic variable whose penalty exceeds any possible gain.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ class QuadraticModel:
 
 def descend(problem: MotionProblem, z: Array, stop: Callable[[], bool],
             orders: tuple[float, ...] = _SMOOTHING_ORDERS, steps: int = MAX_SEARCH_STEPS) -> Iterator[Iterate]:
-    """Yield improving motions from z (dof, k) on, until no step reduces the objective or stop() returns True. The start
-    z must satisfy the linear limits. The objective is the smooth approximation of the current order, so it may increase
-    between orders. steps: largest number of steps for each order."""
+    """Yield iterates from the free coefficients z (dof, k) on, until no step reduces the objective or stop() is True.
+    The start z must satisfy the linear limits. The objective is the smooth approximation of the current order, so it
+    may increase between orders. steps: largest number of steps for each order."""
     model, values = QuadraticModel(np.eye(z.size)), problem.nonlinear_values(z)
     nonsmooth = problem.criterion.nonsmooth
     for order in orders if nonsmooth else (None,):
@@ -155,7 +155,7 @@ def _line_search(problem: MotionProblem, at: Iterate, d: Array, order: float | N
 
 
 def quadratic_step(problem: MotionProblem, at: Iterate, model: QuadraticModel) -> Array:
-    """Return the step (dof, k) of the scaled coefficients that solves the quadratic programme and satisfies all linear
+    """Return the step (dof, k) of the scaled coefficients that solves the quadratic programme within all linear
     limits."""
     n, shape, unit = at.gradient.size, problem.unit.shape, problem.unit.ravel()
     up, down = problem.slack(at.signals)

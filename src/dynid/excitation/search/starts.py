@@ -83,7 +83,7 @@ def safe_posture(problem: MotionProblem, seed: int) -> Array:
 
 
 def _drawing_range(lower: Array, upper: Array) -> tuple[Array, Array]:
-    """Return the ranges (dof,) for random postures; a joint without limits has half a turn to either side."""
+    """Return the lowest and highest positions (dof,) of random postures; -pi and pi for a joint without limits."""
     low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 2 * np.pi, -np.pi))
     return low, np.where(np.isfinite(upper), upper, low + 2 * np.pi)
 

@@ -1,4 +1,4 @@
-"""Stance of a robot with a free base: standing feet, their home posture, and the coordinates that move.
+"""Stance of a robot with a free base: standing feet, home posture of the robot, and the coordinates that move.
 
 The driving coordinates are displacement of the base from home (m), its rotation vector (rad), and all joints that the
 feet do not constrain. The other leg joints follow from the feet by inverse kinematics.

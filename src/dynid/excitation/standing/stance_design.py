@@ -299,7 +299,7 @@ class StandingInformation(Information):
         return np.asarray(self.scale[:, None] * (tall.T @ tall) * self.scale + self.prior * np.eye(len(self.scale)))
 
     def slope(self, q: Array, dq: Array, ddq: Array, entries: Array, by_matrix: Array) -> Array:
-        """Return derivatives (3, samples, m) by q, dq, ddq of a function of A, by differences of the rows."""
+        """Return derivatives (3, samples, m) by q, dq, ddq of a function of the matrix A, by finite differences."""
         full = self.scale[:, None] * by_matrix * self.scale
         weights = 2.0 * entries @ full
         return differences(lambda *signals: np.einsum(

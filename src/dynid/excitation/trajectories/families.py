@@ -50,11 +50,11 @@ class Family(Protocol):
 
     @property
     def frequencies(self) -> Array:
-        """Relative frequency of each function (K,), 1 for the slowest."""
+        """Frequency of each basis function (K,), relative to that of the slowest."""
 
     @property
     def waves(self) -> float:
-        """Number of periods of the highest frequency within the duration, which sets the samples of a search."""
+        """Number of periods of the highest frequency within the duration; sets the number of samples of a search."""
 
     def functions(self, t: ArrayLike) -> Array:
         """Return the basis functions at times t (m,) with three derivatives (4, m, K)."""
@@ -240,8 +240,7 @@ FAMILIES: dict[str, Callable[[float, int], Family]] = {
 
 
 def family_named(kind: str, duration: float, harmonics: int) -> Family:
-    """Return a family by its name in commands; harmonics: number of harmonics of a Fourier series, which splines
-    ignore."""
+    """Return a family by its name in commands; harmonics: number of harmonics of a Fourier series (not of splines)."""
     if kind not in FAMILIES:
         raise DynidError(f"there is no family of motions '{kind}'; there are {', '.join(FAMILIES)}",
                          code="unknown-motion-family")

@@ -202,7 +202,7 @@ class Joined:
 
     @cached_property
     def starts(self) -> Array:
-        """Start time of each part (parts,), s."""
+        """Start time of each trajectory of the sequence (parts,), s."""
         return np.concatenate([[0.0], np.cumsum([part.duration for part in self.parts])[:-1]])
 
     @property

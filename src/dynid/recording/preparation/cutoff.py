@@ -73,7 +73,7 @@ class Spectrum:
 
     @cached_property
     def _tables(self) -> list[dict[str, Any]]:
-        """Table of each joint, computed once for all cut-offs that are tried."""
+        """The tables of `by_joint`, computed once for all cut-offs that are tried."""
         f = [float(f"{x:.6g}") for x in self.f.tolist()]
         return [{"f": f, "psd": [float(f"{x:.4g}") for x in self.psd[:, j].tolist()],
                  "noise_floor": finite(self.floor[j]), "cutoff": finite(self.cutoff[j])}
@@ -160,7 +160,7 @@ def _joint_cutoff(f: Array, psd: Array, smooth: Array, counted: float) -> tuple[
     acceleration.
 
     The bandwidth is twice the frequency below which 99.9 % of the acceleration's power lies, so that a filter there
-    does not change it. smooth (bins,): psd in dB, its median over half an octave. counted: noise density of the
+    does not change it. smooth (bins,): running median of psd over half an octave, dB. counted: noise density of the
     encoder's steps, used if no floor is found.
     """
     octave, width = np.log2(f), np.gradient(f)

@@ -147,7 +147,7 @@ class Preparation(BaseModel):
 
     @property
     def filtered(self) -> FilteredKind | None:
-        """Kind of the filtered rows, None for torque equations."""
+        """Kind of the equations without accelerations, such as "kernel"; None for torque equations."""
         return None if self.equations == "torque" else self.equations
 
     def with_kernel_cutoff(self) -> Preparation:
@@ -194,7 +194,7 @@ def _sentence(problem: ValidationError) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Filters of one log.
+    """Filters that were chosen for one log.
 
     Attributes:
         method, steps: filter method, and sentences on the choices.

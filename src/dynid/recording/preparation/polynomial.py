@@ -113,11 +113,11 @@ class PolynomialKernel:
         return total
 
     def values(self, s: Array, derivative: int = 0, shape: np.polynomial.Polynomial | None = None) -> Array:
-        """Return the kernel's derivative at lags s (s), zero outside the window: g^(k) = (-2/T)^k 2/T (w R)^(k).
+        """Return the kernel's k-th derivative at lags s (s), zero outside the window: g^(k) = (-2/T)^k 2/T (w R)^(k).
 
         Each derivative is (w R)' = (1 - x)^(a-1) (1 + x)^(b-1) [(b - a - (a + b) x) R + (1 - x^2) R'].
 
-        shape: replaces R.
+        derivative: k. shape: polynomial in place of R.
         """
         a, b, shape = self.alpha, self.beta, self.shape if shape is None else shape
         for _ in range(derivative):
@@ -132,7 +132,7 @@ class PolynomialKernel:
         """Return the weights (lags,) of the samples, newest first, that give the approximation at the delay.
 
         rate: Hz. Moments are exact up to degree N + 2 + k: the sum of weights times s^m is (-1)^k m!/(m - k)! times the
-        kernel's moment of degree m - k. shape: as in `values`; no frequency is suppressed then.
+        kernel's moment of degree m - k. shape: polynomial in place of R, with which no frequency is suppressed.
         """
         suppress, polynomial = (self.suppress, self.shape) if shape is None else ((), shape)
         count = math.floor(self.window * rate + 1e-9)

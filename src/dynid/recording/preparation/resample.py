@@ -149,7 +149,7 @@ def timing_sentence(intervals: Array, widest: float) -> str:
 def repeated_rows(x: Array, likely: bool) -> Rows:
     """Return the mask (samples,) of rows that equal the previous row in every column.
 
-    likely: equal neighbours are common (a coarse torque) and count only if ten times as frequent as by chance.
+    likely: equal neighbours are common (a coarse torque); they count only if ten times as frequent as by chance.
     """
     same = np.ones(len(x), dtype=bool)
     same[0] = False

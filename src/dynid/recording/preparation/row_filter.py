@@ -34,7 +34,7 @@ CUTOFF_SHARE_OF_NYQUIST = 0.8  # cut-off relative to the Nyquist frequency of th
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """Options of the kernel.
+    """Options of the polynomial kernel that filters equations without accelerations.
 
     Attributes:
         order, product_order: order N of the kernel, and N* of products.
@@ -72,7 +72,7 @@ class KernelOptions:
 
 @dataclass(frozen=True, eq=False)
 class RowFilter:
-    """Filter of one log's rows.
+    """Filter that turns the samples of one log into equations without accelerations.
 
     Attributes:
         kind: kind of the equations.
@@ -152,7 +152,7 @@ class RowFilter:
 
     @property
     def delay(self) -> float:
-        """Delay of a row in a stream, s: the sum of those of the motion's kernel and the row's kernel."""
+        """Delay of a row in a stream, s: the delay of the motion's kernel plus that of the row's kernel."""
         return self.late / self.rate + self.motion.delay_s
 
     @property
@@ -161,7 +161,7 @@ class RowFilter:
         return _BOX_HALF_GAIN / self.window if self.kernel is None else self.kernel.cutoff
 
     def gain(self, f: Array) -> Array:
-        """Return the filter's gain (bins,) at frequencies f (Hz); for a window, relative to its length."""
+        """Return the filter's gain (bins,) at frequencies f (Hz), relative to the gain at zero frequency."""
         phase = np.exp(-2j * np.pi * np.outer(f, np.arange(len(self.taps)) / self.rate))
         return np.asarray(np.abs(phase @ self.taps) / abs(self.taps.sum()))
 
@@ -192,7 +192,7 @@ class RowFilter:
 
 @dataclass(frozen=True, eq=False)
 class FilteredSignals:
-    """Signals of a log for filtered rows, at the rows of its samples.
+    """Signals of a log for equations without accelerations, at the rows of the log's samples.
 
     Attributes:
         q, dq: (samples, joints), filtered by the kernel of the motion; for products q is as measured.

@@ -1,4 +1,4 @@
-"""Signals of filtered rows from a recording on its grid, and the torque limits of the recording."""
+"""Signals for equations without accelerations, from a recording on a uniform grid, and its torque limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROWS_LEFT = 400  # smallest number of filtered rows of a log
 
 def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, moving: Mask, plan: Plan,
                      chosen: Preparation) -> FilteredSignals | None:
-    """Return the signals for filtered equations; None for torque equations. moving: mask of moving joints."""
+    """Return the signals for equations without accelerations; None for torque equations. moving: mask of the joints."""
     kind, options = chosen.filtered, chosen.kernel_options
     if kind is None:
         return None

@@ -47,9 +47,9 @@ def equal_ranges(q: Array, least: int) -> Segments:
 def moving_spans(q: Array, rows: int) -> list[tuple[int, int]]:
     """Return the row ranges in which some joint of q (samples, joints) moves, half-open and in order.
 
-    An interval of `rows` rows moves if the range of a joint within it does. Rests of up to about two intervals between
-    motions, and one before and after, are included, since filters need them and static torques are informative. Without
-    motion everything is one range.
+    The robot moves in an interval of `rows` rows if the range of some joint does not count as rest. Rests of up to
+    about two intervals between motions, and one before and after, are included, since filters need them and static
+    torques are informative. Without motion everything is one range.
     """
     starts = np.arange(0, len(q), max(rows, 1))
     active = np.any(np.maximum.reduceat(q, starts, axis=0) - np.minimum.reduceat(q, starts, axis=0)
@@ -62,7 +62,7 @@ def moving_spans(q: Array, rows: int) -> list[tuple[int, int]]:
 
 
 def held_still(q: Array, dq: Array, ddq: Array, moving: Mask) -> tuple[Array, Array, Array]:
-    """Return the motion (samples, joints) with resting joints at their mean position, without velocity."""
+    """Return the motion (samples, joints) with each resting joint at its mean position and zero velocity."""
     if np.all(moving):
         return q, dq, ddq
     out = tuple(like(x) for x in (q, dq, ddq))
@@ -162,7 +162,7 @@ def moving_speeds(dq: Array, keep: Mask) -> Array:
 
 
 def slow_speeds(dq: Array, keep: Mask, moving: Mask) -> Array:
-    """Return 1 % of the top speed of each moving joint with kept rows (joints,), in four digits; zero for others."""
+    """Return 1 % of the top speed of each moving joint with kept rows (joints,), to four digits; zero otherwise."""
     speeds = np.where(moving & keep.any(axis=0), moving_speeds(dq, keep), 0.0)
     return np.array([float(f"{x:.4g}") for x in speeds])
 

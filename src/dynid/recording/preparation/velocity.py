@@ -29,7 +29,7 @@ class Comparison:
     Attributes:
         scale: measured velocity over derivative.
         noise_ratio: variance of the measured velocity's noise over that of the position, 1/s^2; the median at rest.
-        delay: median over the good joints, s.
+        delay: delay of the measured velocity, median over the good joints, s.
         good: joints whose measured velocity is to be used.
         reason: sentence on the result.
     """
@@ -111,7 +111,7 @@ def _two_values(both: Array, measured: Array) -> Array:
 
 def _verdict(scale: Array, rest: Array, noise: Array, own: Array, delay: Array, cutoff: float, moving: Bools,
              names: tuple[str, ...]) -> tuple[Bools, float, str]:
-    """Return the joints (joints,) whose measured velocity is usable or that are at rest, its delay (s), and reasons."""
+    """Return the joints (joints,) at rest or with usable measured velocity, the velocity's delay (s), and reasons."""
     good, why = np.zeros(len(names), dtype=bool), list[str]()
     louder = np.sqrt(noise / np.maximum(own, 1e-300))
     for j in np.flatnonzero(moving):

@@ -179,6 +179,7 @@ def _stored(path: Path, folder: Path) -> str:
 
 
 def packed(mesh: Mesh) -> bytes:
-    """Return the numbers of points and triangles (uint32), points (float32), triangles (uint32), little-endian."""
+    """Return a mesh as little-endian bytes: counts of points and triangles (uint32), points (float32), triangles
+    (uint32)."""
     head = np.array([len(mesh.points), len(mesh.triangles)], dtype="<u4")
     return b"".join((head.tobytes(), mesh.points.astype("<f4").tobytes(), mesh.triangles.astype("<u4").tobytes()))

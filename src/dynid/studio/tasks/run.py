@@ -132,7 +132,7 @@ def log_curves(found: Run, one: Reconstruction, role: str) -> list[dict[str, Any
 
 
 def _at(samples: Samples, t: Array, signal: Array) -> Array:
-    """Return a signal (rows, dof) at the samples of the given times, or at the next ones."""
+    """Return a signal (rows, dof) at the given times (rows,), each from the first sample that is not earlier."""
     place = np.clip(np.searchsorted(samples.t, t), 0, len(samples.t) - 1)
     return signal[place]
 

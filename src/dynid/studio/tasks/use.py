@@ -23,7 +23,7 @@ from dynid.studio.workspace import RESULT_ID
 
 
 def result_folder(params: Mapping[str, Any], bounds: Confinement) -> Path:
-    """Return the folder of a result, relative to the workspace; files it names may be read."""
+    """Return the folder of a result, relative to the workspace, after a check of the files that the result names."""
     identity = params.get("result")
     if not isinstance(identity, str) or not RESULT_ID.fullmatch(identity) or not (
             bounds.folder / "results" / identity / "run.toml").is_file():

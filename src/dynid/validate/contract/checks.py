@@ -46,7 +46,7 @@ class MethodUnderTest:
         return arm(shape=self.shape, **options)
 
     def fit(self, problem: Problem) -> Estimate:
-        """Return the estimate of a problem after the checks that apply to every estimate."""
+        """Return the estimate of a problem, after general checks of its values and standard errors."""
         found = identify(problem, method=self.method.name, **self.options)
         _sound(found)
         return found
@@ -190,7 +190,7 @@ def any_blocks(trial: MethodUnderTest) -> None:
 
 
 def from_a_saved_factor(trial: MethodUnderTest) -> None:
-    """A saved factor without its data gives the same values, or is refused by methods that need data or an excerpt."""
+    """A saved regression without data gives the same values, or is refused by methods that need data or an excerpt."""
     problem = trial.arm().problem()
     with tempfile.TemporaryDirectory() as folder:
         problem.regression.save(Path(folder, "factor.npz"))

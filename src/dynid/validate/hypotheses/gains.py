@@ -65,9 +65,8 @@ def wrong_scales(regression: Regression, noise: Array, inflation: float,
 
     Each joint in turn is assumed to be correct, and the others are measured relative to it; the joint with which most
     others agree is correct. Among several such sets, one whose scales the nominal model (dof entries) confirms is
-    chosen. If two joints contradict each other, this shows neither which one is wrong nor that the cause is a scale. So
-    a second joint has to agree with the correct one, or the nominal model with the scales, or no contradiction may
-    remain.
+    chosen. A contradiction between two joints shows neither which one is wrong nor that a scale is the cause. So a set
+    also needs a second correct joint, a nominal model that confirms the scales, or no remaining contradiction.
     """
     t, dof = between_joints(regression, noise), regression.dof
     total = float(np.sum(t.sum(axis=1) ** 2))
@@ -101,7 +100,8 @@ def _denied(scales: Scales, nominal: Sequence[float | None] | None) -> bool:
 
 
 def _is_confirmed(scales: Scales, nominal: Sequence[float | None] | None) -> bool:
-    """Whether the nominal model determines some scale, or all scales are negative: no coupling inverts a torque."""
+    """Whether the nominal model determines some scale, or all scales are negative, which no coupling of joints
+    causes."""
     return max(scales.gains) < 0.0 or (nominal is not None and any(nominal[j] is not None for j in scales.joints))
 
 
@@ -143,7 +143,7 @@ def _against(t: Array, right: tuple[int, ...], dof: int) -> tuple[Array, Array]:
 
 
 def _off(c: Array, std: Array) -> Bools:
-    """Return a mask (dof,) of the correction factors c (dof,) that are determined and differ from one."""
+    """Return a mask (dof,) of the correction factors c (dof,) that are determined and differ significantly from one."""
     least = np.maximum(thresholds.SCALE_OFF, thresholds.CERTAIN_STANDARD_ERRORS * std)
     return (np.abs(c - 1.0) > least) & (std < thresholds.SCALE_KNOWN * np.abs(c))
 

@@ -106,7 +106,7 @@ class _Misfits:
 
 
 def _normal(entries: Array) -> Array:
-    """Return products (4, k, 4, k) of the four parts of a joint's entries (4, k, rows)."""
+    """Return a joint's normal equations (4, k, 4, k) from its equations' parts in 1, g_x, g_y, g_z (4, k, rows)."""
     flat = entries.reshape(entries.shape[0] * entries.shape[1], entries.shape[2])
     size = np.einsum("im,im->i", flat, flat).reshape(entries.shape[:2])
     seen = np.flatnonzero((size > 1e-18 * (size.max(axis=0) + 1e-300)).ravel())

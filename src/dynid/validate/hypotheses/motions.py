@@ -90,7 +90,7 @@ def position_offset(j: int, offset: float, dof: int) -> Hypothesis:
 
 
 def delay(late: float) -> Hypothesis:
-    """Return the hypothesis that all torques are `late` seconds after the motion they belong to."""
+    """Return the hypothesis that all torques are logged `late` seconds after the motion that they cause."""
     change = _of_each(lambda log: replace(log, tau=_advanced(log, late)))
     return Hypothesis("residual-follows-delay", (), change, values=(late,), parameters=1, between_rows=True,
                       remake=delay)

@@ -1,4 +1,4 @@
-"""Torques in another unit than those of the nominal model, or too large for the robot; a load missing in its file."""
+"""Torques in another unit than nominal torques or too large for the robot, and loads that the robot file lacks."""
 
 from __future__ import annotations
 

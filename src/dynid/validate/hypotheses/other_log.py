@@ -41,7 +41,8 @@ class Changed:
             for the number of directions in which a load changes the base parameters.
         errors: relative errors on the other log, percent: of the estimate, of one set of parameters for both logs, and
             of a separate set.
-        excess, honest: excess between the logs with free friction, and the largest excess between parts of one log.
+        excess: relative increase of the residual if both logs have one set of parameters, apart from friction.
+        honest: largest such increase for two parts of one log.
         joint, gain: index of the joint with a changed torque scale, from 0, and that scale.
     """
 
@@ -60,7 +61,7 @@ class LoadStep:
 
     Attributes:
         start, stop: interval that contains the change, s.
-        excess: excess between the parts before and after the change.
+        excess: relative increase of the squared residuals if one set of parameters holds before and after the change.
         explained: share of the excess that the inertial parameters of the last body explain.
     """
 
@@ -131,9 +132,9 @@ def load_taken_up(problem: Problem, noise: Array) -> LoadStep | None:
 
 
 def largest_excess(folds: Sequence[Regression], noise: Array, free: Array | None = None) -> float:
-    """Return the largest excess between two contiguous parts of one log, over the splits at its quarters.
+    """Return the largest relative increase of the residual by one set of parameters for two parts of a log.
 
-    free: (base, k), directions along which the parts may differ.
+    The log is split at its quarters. free: (base, k), directions along which the parameters of the parts may differ.
     """
     found = [0.0]
     for fold in folds:
@@ -211,8 +212,8 @@ def _last_body(problem: Problem) -> Array:
 
 
 def _adjusted_load(problem: Problem, explained: float) -> float:
-    """Return the share that a load explains, adjusted like R squared for the number of its directions. On an arm with
-    two joints a load changes most base parameters, so that it also explains much of a different machine."""
+    """Return the share of an excess that a load explains, adjusted like R squared for the number of its directions. On
+    an arm with two joints a load changes most base parameters, so that it also explains much of a different machine."""
     bodies = [i for i, p in enumerate(problem.model.parameters) if p.body is not None]
     moved, every = (int(np.linalg.matrix_rank(x)) if x.size else 0
                     for x in (_last_body(problem), problem.base.matrix[:, bodies]))

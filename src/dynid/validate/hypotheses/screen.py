@@ -91,12 +91,12 @@ class HypothesisScreen:
         return solved(whole.reshape(width, width))[1] / max(total, 1)
 
     def share(self, hypothesis: Hypothesis) -> float:
-        """Return the residual under a hypothesis, relative to that of the unchanged data."""
+        """Return the mean squared residual under a hypothesis, relative to that of the unchanged data."""
         before = self.before  # computed first, because many hypotheses have the motion of the data
         return self.left(hypothesis) / max(before, 1e-300)
 
     def relative_left(self, hypothesis: Hypothesis) -> float:
-        """Return the mean logarithm of each joint's relative residual under a hypothesis, weighted by its noise."""
+        """Return the mean logarithm of the joints' relative residuals in a noise-weighted fit under a hypothesis."""
         width, own = len(self.base) + 1, self._own_equations(hypothesis)
         power = np.array([max(float(normal[-1, -1]), 1e-300) for normal in own])
         noise = np.sqrt(np.array([self._own_misfit(j, normal) for j, normal in enumerate(own)])
@@ -115,7 +115,7 @@ class HypothesisScreen:
                          for j, normal in enumerate(self._own_equations(hypothesis))))
 
     def _own_equations(self, hypothesis: Hypothesis) -> list[Array]:
-        """Return the normal equations (k + 1, k + 1) of each joint in all pieces."""
+        """Return the normal equations (k + 1, k + 1) of each joint, summed over all pieces of the logs."""
         own = [np.zeros((len(one) + 1,) * 2) for one in self._layout.columns]
         for j, normal, _ in self._normal_equations(hypothesis):
             own[j] += normal
@@ -131,7 +131,7 @@ class HypothesisScreen:
 
     @cached_property
     def _layout(self) -> Layout:
-        """Columns of each joint. They are the same for all hypotheses, which change the data and not the model."""
+        """Regressor columns of each joint, the same for all hypotheses: these change the data and not the model."""
         return Layout.from_model(self.model, self.base)
 
     @cached_property
@@ -176,7 +176,7 @@ class _JointRows:
     Attributes:
         entries: columns and torque of the kept rows (k + 1, kept).
         products: entries entries' (k + 1, k + 1).
-        keep: (rows,), or None if all rows are kept.
+        keep: (rows,), mask of the kept rows, None if all are kept.
         known: torque of known parameters (rows,), or zero.
     """
 
@@ -197,7 +197,7 @@ class _JointRows:
         return found
 
     def normal_equations(self, tau: Array | None) -> Array:
-        """Return the normal equations with a torque (rows,); default: the stored one."""
+        """Return the normal equations for a torque (rows,); default: the torque in `entries`."""
         if tau is not None:
             torque = tau - self.known
             self.entries[-1] = torque if self.keep is None else torque[self.keep]

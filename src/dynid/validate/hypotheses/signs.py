@@ -1,4 +1,4 @@
-"""Torques with the wrong sign, which make parameters negative that must be positive, and torques of other joints."""
+"""Torques with the wrong sign, which make masses or friction negative, and torques in other joints' columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def inverted_joints(regression: Regression, inflation: float = 1.0) -> tuple[int
 
 
 def undecided_joints(regression: Regression, inflation: float = 1.0) -> tuple[int, ...]:
-    """Return the joints (from 0) whose friction, fitted alone, is nowhere surely positive: their sign may be wrong."""
+    """Return the joints (from 0) without significantly positive friction when fitted alone: their sign may be wrong."""
     return tuple(j for j, factor in enumerate(regression.factors) if not len(factor.columns) or not any(
         _rubs(regression, int(column), j) and z > thresholds.CERTAIN_STANDARD_ERRORS
         for column, z in zip(factor.columns, own_evidence(factor.r, factor.rows, inflation), strict=True)))
@@ -71,10 +71,9 @@ def own_evidence(r: Array, rows: int, inflation: float) -> Array:
 
 
 def swapped_torques(rows: SampledRows) -> Ints | None:
-    """Return for each joint the joint (from 0) whose torque its equations explain best (dof,); None if all explain
-    their own.
+    """Return for each joint the joint (from 0) whose torque its equations explain (dof,); None without an exchange.
 
-    The order minimises the sum of residuals over all assignments. Residuals are relative to each torque's variance.
+    The assignment minimises the sum of the logarithms of the residuals, each relative to the torque's variance.
     """
     left = _left(rows)
     if left is None:

@@ -99,15 +99,15 @@ class Trial:
 
 
 def solve_directions(matrix: Array, target: Array, share: float = _MIN_DIRECTION) -> Array:
-    """Return the least-squares solution (k,) of matrix x = target, with columns (rows, k) scaled to one; zero along
-    directions with a singular value below a share of the largest."""
+    """Return the least-squares solution (k,) of matrix x = target, with columns (rows, k) scaled to unit norm; zero
+    along directions with a singular value below a share of the largest."""
     size = np.linalg.norm(matrix, axis=0)
     scale = np.where(size > 0, size, 1.0)
     return least_squares(matrix / scale, target, share) / scale
 
 
 def try_out(regression: Regression, noise: Array | None = None) -> Trial:
-    """Fit a compressed regression with joints weighted by their noise (dof,); default: residuals of their own fits."""
+    """Fit a compressed regression with joints weighted by their noise (dof,); default: from fits of single joints."""
     factors = regression.factors
     # Residuals of single joints are only needed for the fit without a hypothesis, which defines the noise.
     alone = np.array([factor.least_misfit for factor in factors]) if noise is None else np.full(len(factors), np.nan)

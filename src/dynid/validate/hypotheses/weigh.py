@@ -144,7 +144,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
 
 
 def _explains(before: float, after: float, own: float) -> bool:
-    """Whether a residual decreases by enough of its excess over that of each joint fitted alone."""
+    """Whether a hypothesis removes enough of the residual that exceeds the residual of separate fits of each joint."""
     return before - after > thresholds.EXCESS_EXPLAINED * (before - min(own, before))
 
 

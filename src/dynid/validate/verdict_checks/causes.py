@@ -129,9 +129,10 @@ def _load_step(state: Explained) -> Explained:
 def accepted(found: Explained, flexible: Case) -> Explained:
     """Return the causes found with plain friction, except those that the model's own friction explains better.
 
-    A cause is kept if the corrected data with plain friction are predicted better than the unchanged data with the
-    model's own friction, or if it explains as much in addition to that friction. The evidence of a wrong sign is
-    negative friction: a wrong sign is kept if the model's own friction is negative too and joints agree as well.
+    Plain friction is viscous and Coulomb friction. A cause is kept if the corrected data with plain friction are
+    predicted better than the unchanged data with the model's own friction, or if it explains as much in addition to
+    that friction. The evidence of a wrong sign is negative friction: a wrong sign is kept if the model's own friction
+    is negative too and joints agree as well.
     """
     if found.case is flexible or flexible.plain is flexible:
         return found
@@ -162,7 +163,7 @@ def _signs_remain(found: Explained, flexible: Case) -> bool:
 
 
 def _with_friction(found: Explained, flexible: Case) -> Explained:
-    """Return the explanation with the model's own friction in the corrected fit, so that friction is not reported."""
+    """Return the explanation with the model's own friction in the corrected fit, so that its lack is not reported."""
     def change(model: Any, logs: Any) -> Any:
         for hypothesis in found.hypotheses:
             model, logs = hypothesis.change(model, logs)

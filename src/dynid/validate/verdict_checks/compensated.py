@@ -44,7 +44,7 @@ class GravityShare:
 
 
 def gravity_removed(case: Case) -> Iterator[Finding]:
-    """Report torques without gravity at all joints that carry a load, unless positions are in degrees."""
+    """Report torques without gravity at all joints that nominal gravity loads, unless positions are in degrees."""
     if any(True for _ in degrees_for_radians(case)):
         return
     shares = [one for one in gravity_shares(case.problem) if one.size > CARRIED_GRAVITY]

@@ -152,7 +152,7 @@ def _trial(case: Case, hypothesis: Hypothesis) -> Trial:
 
 
 def _left(case: Case, hypothesis: Hypothesis) -> float:
-    """Return `mean_log_share` of a hypothesis about columns, which is suitable for exchanged torques."""
+    """Return `mean_log_share` under a hypothesis about columns; it does not depend on the torques' scales."""
     return _trial(case, hypothesis).mean_log_share
 
 

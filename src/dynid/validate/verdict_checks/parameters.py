@@ -68,8 +68,8 @@ def _negative(case: Case) -> dict[tuple[str, str, str], list[int]]:
 
 
 def _material(case: Case, i: int) -> bool:
-    """Whether the negative base parameter i is significant, given the number of parameters. An inertia must also affect
-    some joint's torque enough, because position noise shifts small ones by more than their standard errors."""
+    """Whether the negative base parameter i is significant, given the number of tests. An inertia must also affect some
+    joint's torque enough, because position noise shifts small ones by more than their standard errors."""
     estimate, regression = case.estimate, case.problem.regression
     items, base = estimate.base.parameters.items, estimate.base
     tried = sum(items[c].never_negative for c in base.independent)
@@ -147,7 +147,7 @@ def driving_friction(case: Case) -> Iterator[Finding]:
 
 
 def indefinite_inertia(case: Case) -> Iterator[Finding]:
-    """Report an indefinite inertia matrix at a recorded posture that no single inertia explains."""
+    """Report an indefinite inertia matrix at a recorded posture, unless a negative inertia explains it."""
     estimate, model, samples = case.estimate, complete(case.estimate.model), case.problem.data
     if not samples or not estimate.identified.all() or _NEGATIVE["body"] in _negative(case):
         return

@@ -57,9 +57,9 @@ def torques_late(case: Case) -> Iterator[Finding]:
 
     A delay of the log is the same for all joints, while friction at reversals and filters of drives give each joint an
     apparent delay of its own. So the common delay is the mean of a random-effects model, whose standard error contains
-    the spread between joints. It must exceed one sample significantly, or for torques that precede the motion the
-    usual value of logged commands, and be the best explanation of most joints' residuals. It is reported even if its
-    effect on the torques is small, because it limits the use of the estimate for faster motions.
+    the spread between joints. This mean must significantly exceed one sample, or the usual lead of logged commands if
+    torques precede the motion. A delay must also be the best explanation of most joints' residuals. It is reported even
+    if its effect on the torques is small, because it limits the use of the estimate for faster motions.
     """
     if not case.problem.data:
         return
@@ -144,8 +144,8 @@ def _intervals(late: list[tuple[float, float]]) -> str:
 
 
 def residuals_autocorrelated(case: Case) -> Iterator[Finding]:
-    """Report autocorrelated residuals that neither a candidate nor position noise explains; derivatives and filters
-    make position noise predictable. Autocorrelation due to constraints of the method is not reported."""
+    """Report autocorrelated residuals that neither a candidate cause nor position noise explains; derivatives and
+    filters make position noise predictable. Autocorrelation due to constraints of the method is not reported."""
     found = _predictable(case)
     free = without_constraints(case, found) if found else case
     if free is not case:

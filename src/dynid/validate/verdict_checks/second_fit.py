@@ -1,7 +1,7 @@
 """Second fits for diagnosis: with a fault corrected, with plain friction, or without constraints.
 
 Flexible friction terms absorb faults of the data: a delay, a wrong sign or a wrong scale. So hypotheses about faults
-are tested on a model with viscous and Coulomb friction, offsets and rotors alone, on the excerpt that hypotheses use.
+are tested on an excerpt of the logs with a model of plain friction: viscous and Coulomb friction, offsets and rotors.
 If physical consistency increases the torque error much, the data contradict physics; the unconstrained fit is then
 checked, which shows the reason.
 """
@@ -44,7 +44,7 @@ def without(case: Case, hypothesis: Hypothesis) -> Case:
 
 
 def plain_case(case: Case) -> Case:
-    """Return a second fit with plain friction; the same fit if it has plain friction or no robot."""
+    """Return a second fit with plain (viscous and Coulomb) friction; the given fit if it has that or no robot."""
     model = robot_model(case.problem.model)
     if model is None or not case.problem.data:
         return case
@@ -57,7 +57,7 @@ def plain_case(case: Case) -> Case:
 
 
 def case_with_friction(case: Case) -> Case:
-    """Return a second fit with the plain friction that the model lacks; the same fit if it lacks none."""
+    """Return a second fit with the viscous and Coulomb friction that the model lacks; else the given fit."""
     model = robot_model(case.problem.model)
     if model is None or not case.problem.data:
         return case

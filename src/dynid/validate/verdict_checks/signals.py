@@ -277,7 +277,7 @@ def _far(case: Case) -> list[JointMotion]:
 
 
 def too_few_samples(case: Case) -> Iterator[Finding]:
-    """Report fewer equations, or independent ones, than the base parameters require."""
+    """Report too few equations, or too few independent ones, for the number of base parameters."""
     rows, base = sum(case.problem.regression.rows), len(case.problem.base)
     effective = sum(case.estimate.uncertainty.facts.get("effective_rows_per_joint", case.problem.regression.rows))
     effective = min(float(effective), case.most_independent)

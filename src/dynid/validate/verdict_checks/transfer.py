@@ -160,8 +160,8 @@ def parameters_not_constant(case: Case) -> Iterator[Finding]:
 
 
 def negative_r2(other: Reconstruction) -> Iterator[Finding]:
-    """Return findings on a validation log that the estimate predicts no better than zero torque, or worse than its
-    mean: over all joints, or for some of them."""
+    """Return findings on a validation log that the estimate predicts no better than zero torque, or worse than the mean
+    torque: over all joints, or for some of them."""
     total, name = other.total, other.source
     if _no_better_than_zero(total):
         yield _finding("worse-than-zero", f"the model predicts the torques of {name} with an error of "

@@ -106,7 +106,7 @@ def _arrow(data: ContactData) -> Mapping[str, Any] | None:
 
 
 def arrow_figure(data: ContactData, contacts: list[Any]) -> Figure:
-    """Return the robot at the first of some contacts, with an arrow at the link of each; others are hidden at first."""
+    """Return the robot during each contact with an arrow at the touched link; only the first is visible at first."""
     rows, robot = data.log.rows, data.robot
     longest = max(float(np.linalg.norm(one.link_wrench[:3])) for one in contacts)
     traces, drawn = list[dict[str, Any]](), []

@@ -19,7 +19,7 @@ _SET_WORDS = {"feasible": "physically consistent", "inertia": "inertia not physi
 
 @dataclass(frozen=True, eq=False)
 class ExtractionData:
-    """Data of the page on an extraction. comparison: sets on a new motion. command: command line of the page."""
+    """Data of the page on an extraction. comparison: parameter sets on a new motion; command: command line."""
 
     title: str
     robot: Robot

@@ -28,7 +28,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def _short(where: str, name: Callable[[str], str]) -> str:
-    """Return the short names and time spans of the logs of a block of time. where: the same with full names."""
+    """Return the short names and time spans of the logs of a block of time. where: the texts with full log names."""
     return "; ".join(", ".join([name(source), *rest]) for source, *rest in
                      (one.rsplit(", ", 1) for one in where.split("; ")))
 
@@ -48,7 +48,7 @@ def errors_figure(cross: CrossValidation, name: Callable[[str], str]) -> Figure:
 
 
 def moves_figure(cross: CrossValidation) -> Figure | None:
-    """Return a plot of standard deviations between the fits over estimated standard errors."""
+    """Return a plot of each parameter's standard error from the variation between blocks over its estimated one."""
     if cross.stated is None:
         return None
     good = np.isfinite(cross.stated) & (cross.stated > 0) & np.isfinite(cross.jackknife) & (cross.jackknife > 0)

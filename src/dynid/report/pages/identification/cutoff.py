@@ -27,7 +27,7 @@ def gather(data: ReportData) -> Mapping[str, Any] | None:
 
 
 def moves(dependence: CutoffDependence) -> list[dict[str, Any]]:
-    """Return the parameters that change most in standard errors, in descending order."""
+    """Return the parameters that change most with the cut-off, sorted by the change in standard errors."""
     standard_errors, percent = dependence.standard_errors, dependence.percent
     known = np.flatnonzero(np.isfinite(dependence.std))
     order = known[np.argsort(-np.abs(standard_errors[:, known]).max(axis=0))][:MAX_TABLE_ROWS]
@@ -37,7 +37,7 @@ def moves(dependence: CutoffDependence) -> list[dict[str, Any]]:
 
 
 def errors_figure(choice: CutoffChoice) -> Figure | None:
-    """Return the cross-validation error over the cut-off; filled markers are as good as the best."""
+    """Return the cross-validation error over the cut-off; filled markers: about as good as the best cut-off."""
     if len(choice.tried) < 2:
         return None
     colors = [BLUE if good else "#ffffff" for good in choice.alike]

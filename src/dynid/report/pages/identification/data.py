@@ -54,7 +54,7 @@ class ReportData:
         problem: facts for the last section, by name.
         notes: sentences on reading the logs.
         command, settings, improve: command line and run file of the result; command that designs a better motion.
-        seconds: time of the run.
+        seconds: computing time of the run, s.
     """
 
     title: str

@@ -69,7 +69,7 @@ def nominal_values(estimate: Estimate) -> Array | None:
 
 @dataclass(frozen=True, eq=False)
 class MethodValues:
-    """Values, standard errors, and differences from the main estimate in standard errors (base,), or nan."""
+    """Values of another method, standard errors, and differences from the main estimate in standard errors (base,)."""
 
     method: str
     values: Array
@@ -96,7 +96,7 @@ def links(estimate: Estimate) -> list[dict[str, Any]]:
 
 
 def joint_values(estimate: Estimate) -> list[dict[str, Any]]:
-    """Return all parameters that are not inertial ones of a body, if the method gives them."""
+    """Return all parameters other than the inertial parameters of bodies, if the method gives them."""
     if estimate.theta is None:
         return []
     return [{"name": item.name, "meaning": item.meaning, "value": float(value), "unit": typeset(item.unit)}

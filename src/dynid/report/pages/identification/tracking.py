@@ -46,7 +46,7 @@ def _pane(data: ReportData, log: Tracking) -> dict[str, Any]:
 
 
 def error_figure(log: Tracking, j: int, name: str, units: JointUnits) -> Figure:
-    """Return the commanded minus the measured position of one joint over time, and its velocity times the lag."""
+    """Return the position error of one joint over time, and the commanded velocity times the fitted lag."""
     t, late = log.t - log.t[0], np.nan_to_num(log.lag[j]) * log.speed[:, j]
     rows = thinned_rows(np.column_stack([log.error[:, j], late]), POINTS)
     hover = f"%{{y:.4~g}} {units.position} at %{{x:.3f}} s"

@@ -74,7 +74,7 @@ def noise_words(data: MotionData) -> str:
 
 
 def expected_figure(data: MotionData) -> Figure | None:
-    """Return bars of relative standard errors on a logarithmic axis, before and after if there are earlier logs."""
+    """Return bars of relative standard errors on a logarithmic axis, with those of earlier logs if there are any."""
     shown = np.flatnonzero(np.isfinite(data.relative))
     if not len(shown):
         return None
@@ -115,7 +115,7 @@ def limits(data: MotionData) -> Mapping[str, Any] | None:
 
 
 def limit_unit(usage: Usage, units: JointUnits | None) -> str:
-    """Return the unit of a limit, which is that of its joint."""
+    """Return the unit of a motion limit, from the kind of the limit and the units of its joint."""
     if units is None:
         return "m" if usage.kind in _LENGTHS else ""
     return {"velocity": units.velocity, "acceleration": units.acceleration, "jerk": f"{units.position}/s³",
