@@ -53,7 +53,7 @@ class LivePayload(Streamed):
             earlier data are discarded.
         gain_std: relative standard deviation of the drive gains, as in `dynid.payload`.
         slow: speed below which the row of a joint is left out, rad/s or m/s, if dry friction is modelled. Default: one
-            hundredth of its top speed.
+            hundredth of its top speed; for `update`, 0.01.
         feeding: options of the filter by which `feed` prepares raw samples. A good cut-off is that of the robot's data.
     """
 
