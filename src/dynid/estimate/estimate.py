@@ -49,11 +49,9 @@ class Estimate:
         theta: standard parameters (parameters,), if the method estimates them; `values` are combinations of these.
         diagnostics: numbers of the fit.
         provenance: facts that are needed to repeat the fit.
-        refit: function that returns theta (parameters,) of the same method on other equations, for cross-validation.
-            Choices made from all data (weights, strength of a prior) are kept. None if the method has no faster refit.
-            Not saved in files.
-        left_out: fits of the same method without each block of time, if it was chosen by cross-validation. Not saved in
-            files.
+        refit: function that returns theta (parameters,) of the same method on other equations, for cross-validation,
+            with the choices made from all data (weights, strength of a prior); None without such a function. Not saved.
+        left_out: fits of the method without each block of time, if cross-validation chose it. Not saved in files.
         iterations: the steps of an iterative method, in order.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))

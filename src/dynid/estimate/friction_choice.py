@@ -18,9 +18,10 @@ whose friction would add energy keeps viscous and Coulomb friction. If these too
 speeds, it keeps Coulomb friction alone.
 
 If a joint hardly reverses, its offset cannot be distinguished from Coulomb friction. If it has a small range, offset
-and friction are hard to distinguish from gravity. Offsets are much smaller than both. Their size is estimated from the
-offsets of all joints (empirical Bayes): each is taken as a draw from a normal distribution with mean zero, whose
-variance is weighted by its evidence. Offsets that the data determine are hardly changed by the resulting ridge.
+and friction are hard to distinguish from gravity. Offsets are much smaller than friction and gravity. Their size is
+estimated from the offsets of all joints (empirical Bayes): each is taken as a draw from a normal distribution with mean
+zero, whose variance is weighted by its evidence. Offsets that the data determine are hardly changed by the resulting
+ridge.
 
 All candidates are columns of one compressed regression. The terms that every model has are eliminated once per block,
 and each candidate is then a small unconstrained solve.

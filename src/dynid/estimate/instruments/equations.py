@@ -134,7 +134,7 @@ WINDOW = 0.04  # s, over which instruments are tapered and their dry columns smo
 
 
 def hann(rate: float, length: float = WINDOW) -> Array:
-    """Return the weights of a Hann window of this length (s) at `rate` Hz; their number is odd and their sum is 1."""
+    """Return the weights of a Hann window of `length` seconds at `rate` Hz; their number is odd and their sum is 1."""
     half = max(2, round(0.5 * length * rate))
     weights = np.hanning(2 * half + 3)[1:-1]
     return weights / weights.sum()

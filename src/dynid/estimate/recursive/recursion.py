@@ -34,7 +34,7 @@ _MAX_SEGMENTS = 20  # stored segments between restarts
 
 @dataclass(frozen=True, eq=False)
 class RestartSegment:
-    """Data of a stream between two restarts, samples start..stop, and the estimate (base,) before the first one."""
+    """Data of a stream between two restarts, samples start..stop, and the estimate (base,) before them."""
 
     start: int
     stop: int
