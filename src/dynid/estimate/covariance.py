@@ -112,7 +112,7 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
         solution: solution of its weighted equations.
         weights: weights of the joints (dof,), or None.
         equations, regression: the solved equations and their compressed form; by default those of the problem.
-        influence: weight of each row, see `correlation`.
+        influence: function for the residuals of a robust estimate, see `correlation`.
         cov_type: type of the covariance, or None.
     """
     regression = problem.regression if regression is None else regression
@@ -313,7 +313,7 @@ class LinearFit:
         solution: solution of its equations.
         weights: weights of the joints (dof,), or None.
         noise: computes the noise by a named type, None for the best available.
-        naive: covariance (base, base) for independent rows under a noise, by default the weighted one.
+        naive: returns the covariance (base, base) for independent rows; by default that of weighted least squares.
         facts: facts of the method, for the diagnostics.
     """
 
@@ -345,7 +345,7 @@ class LinearFit:
     def uncertainty(self, cov_type: CovType | None, *, covariance: Array | None = None,
                     notes: Sequence[Note] = (), **facts: Any) -> Uncertainty:
         """Return the uncertainty of the fit with a covariance of the given type, None for the best type. covariance
-        (base, base): by default that of the solution under its noise. notes, facts: further ones of the method."""
+        (base, base): by default that of the solution under its noise. notes, facts: further notes and facts."""
         found, regression = self.noise(cov_type), self.problem.regression
         if covariance is None:
             covariance = found.covariance(self.solution)

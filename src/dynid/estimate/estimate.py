@@ -43,8 +43,8 @@ class Estimate:
         method: name of the method.
         model, base: the model and its base parameters.
         values: values of the base parameters (base,).
-        identified: mask of identified parameters (base,). The value of another parameter is the method's default, and
-            its standard error is infinite.
+        identified: mask of identified parameters (base,). Other parameters have the method's default value and an
+            infinite standard error.
         uncertainty_of: function that computes and caches the uncertainty.
         theta: standard parameters (parameters,), if the method estimates them; `values` are combinations of these.
         diagnostics: numbers of the fit.

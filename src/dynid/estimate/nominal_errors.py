@@ -62,8 +62,8 @@ class NominalErrors:
 
     @staticmethod
     def from_score(groups: Sequence[ErrorGroup], effect: Array, score: Array, noise: Array) -> NominalErrors:
-        """Return the errors from the score (b,) of nominal values, its derivative `effect` (b, parameters) and noise
-        (b, b)."""
+        """Return the errors from the score (b,) of the nominal values, the `effect` (b, parameters) of nominal errors
+        on the score, and the covariance `noise` (b, b) of the score."""
         size = np.sqrt(np.maximum(np.diag(noise), 1e-300))
         noise = noise / np.outer(size, size) + NOMINAL_ERROR_TOLERANCE * len(size) * np.eye(len(size))
         halves = [(effect @ group.half) / size[:, None] for group in groups]

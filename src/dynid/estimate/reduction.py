@@ -112,7 +112,7 @@ class _Rule:
                              f"{self.alpha}", code="bad-threshold")
 
     def allows(self, gone: int, statistic: float, free: float) -> bool:
-        """Return whether `gone` parameters may be removed by the F-test with `free` degrees of freedom."""
+        """Return whether an F-test with `free` degrees of freedom allows the removal of `gone` parameters."""
         from scipy.special import fdtri
 
         return self.criterion != "f-test" or statistic < float(fdtri(gone, min(free, 1e9), 1.0 - self.alpha))

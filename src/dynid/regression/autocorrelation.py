@@ -124,9 +124,9 @@ def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], ab
 
 
 def _raw_autocovariance(x: Array, count: int) -> Array:
-    """Return the biased autocovariance (m,) of a series (m,) that is zero in gaps; count: number of other rows.
+    """Return the biased autocovariance (m,) of a series (m,) that is zero in gaps; count: number of rows outside gaps.
 
-    The sum is divided by the number of all rows, independent of the lag.
+    The sum over rows is divided by `count` at every lag.
     """
     size = fast_length(2 * len(x))
     return irfft(np.abs(rfft(x, size)) ** 2, size)[:len(x)] / count if count > 1 else np.zeros(1)

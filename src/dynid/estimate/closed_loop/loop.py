@@ -105,7 +105,7 @@ class Loop:
         return self._closest(theta, self._stable_law, lambda log, law: log.reference)
 
     def run_following(self, theta: Array) -> SimulatedRun:
-        """Simulate the closed loop of every log with parameters theta (parameters,) under the given law; references
+        """Simulate the closed loop of every log with parameters theta (parameters,) under its own law; references
         computed from positions are adapted to these parameters (`following_reference`)."""
         return self._closest(theta, lambda theta, law: law, lambda log, law: self.following_reference(log, theta, law))
 

@@ -48,7 +48,7 @@ class Projected:
     """Equations of all joints projected on the instruments: minimise |r beta - rho| (Ardiani, eq. 2.9).
 
     Attributes:
-        r: (kept, kept), Q_Z'Y.
+        r: (kept, kept), Q_Z'Y with the QR factorisation Z = Q_Z z.
         rho: (kept,), Q_Z'tau.
         z: (kept, kept), triangular factor of Z.
         kept: indices of the excited base columns.
@@ -97,7 +97,7 @@ class Projected:
 def project(regression: Regression, weights: Array, rows: int) -> Projected:
     """Return compressed `Instrumented` equations, weighted by joint (dof,), projected on their instruments.
 
-    R of [Z Y tau] contains Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34).
+    With Z = Q_Z z, the triangular factor of [Z Y tau] contains Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34).
     """
     stacked, base = regression.stack(weights), regression.base
     b = len(base) // 2

@@ -179,7 +179,7 @@ class MemoryChoice:
         factors: one triangular factor of the weighted data per memory length.
         score: log evidence of recent blocks for each memory length.
         chosen: index of the best memory length.
-        before: the last block.
+        before: triangular factor of the last block.
         power: noise power at the rate of blocks, per parameter, from the increase of the residual when neighbouring
             blocks share parameters. The power of single rows would mistake slow noise for a change.
     """
