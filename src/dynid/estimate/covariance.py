@@ -168,7 +168,7 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
 
 
 def correlated_noise_matrix(regression: Regression, found: Correlation, weights: Array) -> Array:
-    """Return sum_j w_j^4 X_j' C_j X_j (base, base) of autocorrelated residuals, plus common noise of equations."""
+    """Return sum_j w_j^4 X_j' C_j X_j (base, base), C_j the covariance of joint j's residuals, plus common noise."""
     score_covariance = np.zeros((len(regression.base), len(regression.base)))
     for j, factor in enumerate(regression.factors):
         columns = found.columns[j]
