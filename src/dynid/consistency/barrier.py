@@ -21,9 +21,10 @@ from dynid.consistency.consistency import Consistency
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """Matrices of a barrier, positive definite inside: P_b = sum_k theta[places[b, k]] basis[b, k] - shift I.
+    """Matrices of a barrier P_b = sum_k theta[places[b, k]] basis[b, k] - shift I, positive definite inside the set.
 
-    places (b, k): parameter indices. basis (b, k, n, n). weights (b,): barrier weights. inverse_nominal (b, n, n): C_b.
+    places (b, k): parameter indices. basis (b, k, n, n). weights (b,): barrier weights. inverse_nominal (b, n, n): of
+    nominal P_b, or zeros.
     """
 
     places: Ints
@@ -68,7 +69,7 @@ class Matrices:
 class Barrier:
     """Logarithmic barrier of a consistent set as a function of the parameters, with weights of its conditions.
 
-    inverse_nominal (bodies, n, n): C_i. weights (bodies,): w_i. other: weight w' of the other conditions.
+    inverse_nominal (bodies, n, n) and weights (bodies,): of each body's matrix. other: weight of the other conditions.
     """
 
     consistency: Consistency
@@ -82,7 +83,7 @@ class Barrier:
 
     @cached_property
     def groups(self) -> tuple[Matrices, ...]:
-        """The matrices of the bodies, and the matrices of the ellipsoids.
+        """Matrices of the barrier: those of the bodies, and those of the ellipsoids that limit centres of mass.
 
         The condition |u| < t of an ellipsoid holds if and only if t I, bordered by u, is positive definite.
         """

@@ -20,10 +20,11 @@ _MAX_ROUNDS = 40  # of computing mean mass and inertia alternately with the para
 def fill_by_barrier(consistency: Consistency, matrix: Array, rho: Array, best: Array, *, tolerance: float,
                     nominal: Array | None = None) -> tuple[Array, Barrier | None]:
     """Choose parameters that a constrained fit leaves undetermined. Return all parameters (parameters,), with a misfit
-    |M theta - rho|^2 at most `tolerance` above the smallest one, and the barrier that they minimise or None.
+    |M theta - rho|^2 at most `tolerance` above the smallest one, and the barrier that they minimise (None if they do
+    not).
 
     Undetermined parameters are nearest to a nominal model, if one is given. Otherwise the most central parameters are
-    chosen: the links are as similar and compact as possible, with the largest sum_i log det P_i for given mean mass and
+    chosen: links as similar and compact as possible, with the largest sum_i log det P_i at a given mean mass and
     inertia.
 
     Args:
@@ -75,7 +76,7 @@ def _within_tolerance(matrix: Array, rho: Array, best: Array, theta: Array, tole
 
 
 def _isotropic(means: tuple[float, float], n: int, bodies: int) -> Array:
-    """Return inverse matrices (bodies, n, n) of equal bodies with mean mass and moments, centred in their frames."""
+    """Return inverse matrices (bodies, n, n) of identical bodies of mean mass and moments, centred in their frames."""
     diagonal = np.append(np.full(3, 1.0 / means[0]), np.full(n - 3, 1.0 / means[1]))
     return np.broadcast_to(np.diag(diagonal), (bodies, n, n))
 

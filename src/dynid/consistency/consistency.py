@@ -57,7 +57,7 @@ class Consistency:
         heaviest: upper bound of the total mass, kg, which also bounds masses that have no effect on the motion.
         known: exact values of parameters, by name.
         largest: upper bound of the absolute value of parameters that the motion does not determine, by name.
-        dissipating: rows (k, parameters) of conditions rows @ theta >= 0, by the name of what dissipates power.
+        dissipating: rows (k, parameters) by name: the named friction dissipates power if rows @ theta >= 0.
         intervals: bounds of combinations such as "ZZ1 + 0.25 M2" from other estimates (Sousa, s. 2.6.3).
 
     >>> model = dynid.Model(dynid.Robot.load("kuka-lwr4"))

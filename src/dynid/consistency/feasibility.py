@@ -25,8 +25,8 @@ TOLERANCE = 1e-6  # distance, in the parameters' units, below which a vector cou
 class Certificate:
     """Proof that no consistent theta has matrix @ theta == values: a separating hyperplane.
 
-    It consists of `normal` (k,) and a vector z_i of each condition's cone, with matrix' normal = sum_i F_i' z_i. Every
-    consistent theta has normal . (matrix theta) >= -sum_i g_i . z_i, which the values violate by `gap`.
+    It consists of `normal` (k,) and a z_i in the cone of each condition F_i theta + g_i: matrix' normal = sum_i F_i'
+    z_i. Every consistent theta has normal . (matrix theta) >= -sum_i g_i . z_i, which the values violate by `gap`.
     """
 
     consistency: Consistency

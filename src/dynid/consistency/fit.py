@@ -79,10 +79,10 @@ def fit(consistency: Consistency, base: BaseParameters, stacked: Stacked, *,
 
 def _refuse_too_heavy(consistency: Consistency, solution: ProgramSolution, size: float, misfit: float,
                       stacked: Stacked) -> None:
-    """Raise an error if a robot above the mass limit `heaviest` would fit much better: units are probably wrong. The
-    last constraint is this limit. Its multiplier times the limit is the decrease of half the sum of squares per
-    logarithm of the limit. The fit is refused if this decrease is large compared with the sum of squares, or with
-    `size` squared for data without noise. The fit is also refused if it explains little of the torques."""
+    """Raise an error if a robot above the mass limit `heaviest` would fit much better: units are probably wrong. Twice
+    the multiplier of this limit (the last constraint) times the limit is the decrease of the sum of squares per
+    logarithm of the limit. The fit is refused if this decrease is large compared with the sum of squares and with
+    `size` squared, or with `size` squared alone if the fit explains little of the torques."""
     if not consistency.bodies:
         return
     gain = 2.0 * float(np.abs(solution.duals[-1]).max()) * consistency.heaviest

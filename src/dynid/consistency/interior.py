@@ -89,7 +89,8 @@ def moved_inside(consistency: Consistency, theta: Array) -> tuple[Array, float]:
     """Return parameters strictly inside the set near theta (parameters,), and the largest change of a parameter.
 
     Solutions of solvers may be outside the set by their tolerance. A small mass and inertia is added to each body
-    outside the set; if other limits forbid the addition, theta is moved toward an interior point.
+    outside the set, and negative friction is set to zero. If other limits forbid this, theta is moved toward an
+    interior point.
     """
     outside = [block for block in consistency.blocks if block.cone != "zero"
                and block.slack(theta) < _rounding(block, theta)]

@@ -25,8 +25,7 @@ def _three(values: Sequence[float] | Array, what: str) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Box that contains a centre of mass, with its lowest and highest corner (3,) in the link frame, m (Sousa, eq.
-    4.38)."""
+    """Box that contains a centre of mass: lowest and highest corner (3,) in the link frame, m (Sousa, eq. 4.38)."""
 
     low: Array
     high: Array
@@ -77,8 +76,7 @@ class Hull:
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid:
-    """Ellipsoid in the link frame that contains a centre of mass c: |diag(1/axes) turn' (c - centre)| <= 1, lengths in
-    m."""
+    """Ellipsoid in the link frame, m, that contains a centre of mass c: |diag(1/axes) turn' (c - centre)| <= 1."""
 
     centre: Array
     axes: Array

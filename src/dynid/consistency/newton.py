@@ -27,8 +27,9 @@ _ACCEPTED_DECREMENT = 1e-3  # relative to the sum of the weights, after the last
 def minimise(matrix: Array, rho: Array, barrier: Barrier, start: Array, near: Array | None = None) -> Array:
     """Return theta (parameters,) that minimises |M theta - rho|^2 / 2 plus the barrier, from a strictly interior start.
 
-    Primal-dual Newton on P_i S_i = w_i I (direction of Helmberg, Kojima and Monteiro), with weights that decrease to
-    w_i. near (parameters,): the minimum of a similar problem, tried before the start.
+    Newton steps (direction of Helmberg, Kojima and Monteiro) solve P_i S_i = w_i I for each matrix P_i of the barrier
+    and its multiplier S_i, with weights w_i that decrease to those of the barrier. near (parameters,): the minimum of a
+    similar problem, tried before the start.
     """
     return next(minimise_along(matrix, rho, [barrier], start, near))
 
@@ -130,7 +131,7 @@ class _Conditions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Multipliers:
-    """Multipliers of a barrier: S (b, n, n) of matrices, z (k,) of planes; P S = w I and s z = w' at the minimum."""
+    """Multipliers of a barrier: S of its matrices P, z (k,) of its planes. At the minimum P S = w I, slack z = w'."""
 
     barrier: Barrier
     matrices: tuple[Array, ...]

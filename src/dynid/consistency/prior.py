@@ -4,13 +4,12 @@ The entropic prior gives the matrix P_i of body i the density of a Wishart distr
 
     p(P_i) ~ exp(-strength (tr(P0_i^-1 P_i) - log det P_i)),
 
-whose logarithm is the log-det divergence and whose integral is known. The Euclidean prior is normal in the ten
-parameters, each scaled by the nominal body's own mass and size. In both, 1/sqrt(strength) is about the relative
-difference of the true robot from the nominal one.
+whose logarithm is the log-det divergence and whose integral has a closed form. The Euclidean prior is normal in the ten
+parameters, each scaled by the nominal body's own mass and size. For either prior, 1/sqrt(strength) is about the
+relative difference of the true robot from the nominal one.
 
 The strength maximises the probability of the measured torques over all robots (the evidence, MacKay 1992). The best
-strength depends on the noise of the torques. Because of the autocorrelation of the residuals, the effective number of
-independent rows is used.
+strength depends on the noise of the torques. As residuals are autocorrelated, rows count by their effective number.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ _BARRIER_WEIGHT = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Nominal:
-    """A nominal model as the mode of a prior: matrices (bodies, 4, 4), and theta (parameters,), zero if missing.
+    """A nominal model as the mode of a prior: pseudo-inertias (bodies, 4, 4), and theta (parameters,), zero if missing.
 
-    thickened: links thinner than half a centimetre, which were thickened so that they do not fix the estimate.
+    thickened: links thinner than half a centimetre, which were thickened because the prior would fix their parameters.
     """
 
     matrices: Array
@@ -114,8 +113,8 @@ def entropic_fits(consistency: Consistency, matrix: Array, rho: Array, nominal: 
     """Yield fits with decreasing strengths of the entropic prior.
 
     Each minimises |M theta - rho|^2 / 2 + strength sum_i D(P_i, P0_i) over consistent parameters, with the log-det
-    divergence D. The noise of each row must be independent and of unit variance. near (parameters,): initial values
-    from similar equations.
+    divergence D. The rows must have independent noise of unit variance. near (parameters,): initial values from similar
+    equations.
     """
     p0 = nominal.matrices
     inverse_nominal = np.asarray(np.linalg.inv(p0 - consistency.margin * np.eye(4)), dtype=float)
@@ -141,8 +140,8 @@ def _within(matrix: Array, free: Array | None) -> Array:
 
 def _fixed_parameter_term(consistency: Consistency, inverse_nominal: Array, nominal: Nominal,
                  free: Array | None) -> Callable[[float], float]:
-    """Return the change of the log integral of the prior by fixed parameters, as a function of the strength. It is a
-    normal approximation at the nominal model."""
+    """Return the change of the log integral of the prior if some parameters are fixed, as a function of the strength,
+    by a normal approximation of the prior at the nominal model."""
     if free is None:
         return lambda strength: 0.0
     group = Barrier(consistency, inverse_nominal, np.ones(len(nominal.matrices)), 0.0).groups[0]
@@ -160,7 +159,8 @@ def _fixed_parameter_term(consistency: Consistency, inverse_nominal: Array, nomi
 
 
 def best_strength(fits: Iterable[PriorFit]) -> PriorFit:
-    """Return the fit of greatest evidence. The search ends after three decreases to a negligible evidence."""
+    """Return the fit of greatest evidence, trying fits in order until the evidence is negligible after three
+    decreases."""
     best, before, fallen = None, np.inf, 0
     for one in fits:
         fallen = fallen + 1 if one.evidence < before else 0
@@ -183,7 +183,7 @@ def _log_integral(strength: float, pseudo: Array) -> float:
 
 
 def euclidean_rows(consistency: Consistency, nominal: Nominal) -> tuple[Array, Array]:
-    """Return W (k, parameters) and W theta0 (k,) of the prior |W theta - W theta0|^2, scaled by mass and size."""
+    """Return W (k, parameters) and W theta0 (k,) of the Euclidean prior |W theta - W theta0|^2 at strength one."""
     rows = np.zeros((10 * len(consistency.bodies), len(consistency.parameters)))
     for b, (columns, pseudo) in enumerate(zip(consistency.bodies.values(), nominal.matrices, strict=True)):
         mass = pseudo[3, 3]
@@ -195,7 +195,7 @@ def euclidean_rows(consistency: Consistency, nominal: Nominal) -> tuple[Array, A
 
 def euclidean_fits(consistency: Consistency, matrix: Array, rho: Array, rows: Array, values: Array,
                    strengths: Sequence[float] = STRENGTHS) -> list[PriorFit]:
-    """Return unconstrained fits with the Euclidean prior, with exact evidence; other parameters are free."""
+    """Return unconstrained fits with the Euclidean prior on the bodies, one per strength, with exact evidence."""
     free = free_moves(consistency)
     fixed = consistency.with_known(np.zeros(matrix.shape[1]))
     moves = np.eye(matrix.shape[1]) if free is None else free

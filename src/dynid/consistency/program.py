@@ -132,12 +132,12 @@ def optimality_gap(blocks: Sequence[ConeConstraint], matrix: Array, rho: Array, 
                    scale: Array, size: float = 0.0) -> float:
     """Return an upper bound of the suboptimality of f = |M theta - rho|^2 / 2, relative to f or to size^2 / 2 if that
     is larger; infinite if the solution proves no bound. `size` is the unit of |M theta - rho|. Triangular equations
-    omit the noise of the data, so f can be much smaller than the misfit that decides on the accuracy needed.
+    omit the residual of the data, so f can be much smaller than the misfit of the data, to which the accuracy is
+    relative.
 
     With r = M'(M theta - rho) - sum_i F_i' z_i, every theta' of the set and all multipliers z of the dual cones satisfy
-    f(theta') >= f(theta) - sum_i z_i (F_i theta + g_i) + r (theta' - theta). The vector r contains rounding errors. The
-    error of the bound by rounding is |r| times the magnitudes of the parameters, which are at least `scale`
-    (parameters,).
+    f(theta') >= f(theta) - sum_i z_i (F_i theta + g_i) + r (theta' - theta). The vector r consists of rounding errors.
+    The bound includes |r| times the magnitudes of the parameters, which are at least `scale` (parameters,).
     """
     theta, gap = solution.theta, 0.0
     error = matrix @ theta - rho

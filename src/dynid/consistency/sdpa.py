@@ -18,8 +18,9 @@ def write_sdpa(path: str | Path, consistency: Consistency, matrix: Array, values
     """Write a cone programme as a file: minimise t subject to |matrix theta - values| <= t and consistent theta.
 
     matrix (k, parameters), values (k,). Returns the unit (parameters,) of each variable: theta = unit * x. SDPA's form
-    is min c'x with F_1 x_1 + ... + F_m x_m - F_0 positive semidefinite in blocks. The distance is the block [[t 1, e],
-    [e', t]]; second-order cones are blocks of the same kind, and equalities are two inequalities each.
+    is min c'x with F_1 x_1 + ... + F_m x_m - F_0 positive semidefinite in blocks. With e = matrix theta - values, the
+    distance is the block [[t 1, e], [e', t]]; second-order cones are blocks of the same kind, and equalities are two
+    inequalities each.
     """
     matrix, values = np.atleast_2d(np.asarray(matrix, dtype=float)), np.asarray(values, dtype=float)
     width = len(consistency.parameters)

@@ -56,7 +56,7 @@ class Dataset:
     progress: log_folds.LogProgress | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields for a copy or for another process, where nobody receives the progress."""
+        """Return the fields for a copy or for another process, without the progress callback."""
         return {**self.__dict__, "progress": None}
 
     @staticmethod
@@ -102,7 +102,7 @@ class Dataset:
     @staticmethod
     def open(logs: Sequence[LogSource], robot: Robot | None = None, *, workers: Workers | None = None,
              store: Path | None = None, pilot_rows: int | None = None, progress: ProgressCallback = silent) -> Dataset:
-        """Return the dataset of some logs; pilot logs of up to `pilot_rows` rows (default `PILOT_ROWS`) are read.
+        """Return the dataset of given logs; up to `pilot_rows` rows (default `PILOT_ROWS`) are read into memory.
 
         Raises:
             RecordingError: for a required log that does not exist or cannot be read.
@@ -177,7 +177,7 @@ class Dataset:
         return replace(self, in_memory=in_memory, preparation=chosen)
 
     def excerpt(self, rows: int | None = None) -> tuple[tuple[int, ...], tuple[Samples, ...], tuple[Recording, ...]]:
-        """Return indices, samples and recordings of the logs in memory. Samples are limited to intervals of time of
+        """Return the logs in memory: their indices, samples and recordings. Samples are limited to intervals of time of
         about `rows` rows in all; recordings are complete."""
         few = filterable_excerpt(self.samples, PILOT_ROWS if rows is None else rows)
         places, recordings = tuple(self.in_memory), self.recordings

@@ -263,7 +263,7 @@ class LogSource:
 
     @property
     def draw(self) -> str:
-        """Hash by which pilot logs are selected, independent of the order and the location of the logs."""
+        """Hash by which the logs kept in memory are selected, independent of their order and location."""
         names = ("/".join(path.replace("\\", "/").split("/")[-_PARTS_OF_PATH:])
                  for path in (self.files[0].source, self.source))
         return hashlib.sha256("".join(names).encode()).hexdigest()
@@ -330,7 +330,7 @@ class LogFacts:
 
     @property
     def sentence(self) -> str:
-        """Return the dropped rows as a sentence; empty if there are none."""
+        """Sentence that states which rows were dropped, and why the first one was; empty if there are none."""
         if not self.dropped:
             return ""
         first, last = self.dropped_rows[0], self.dropped_rows[-1]

@@ -301,8 +301,7 @@ class _Items(Sequence[Item | Failure]):
 
 
 def part_task(job: FoldJob, item: Item | Failure) -> tuple[LogReport | Failure, Regression | None]:
-    """Return the report on one log and its regression (task of a worker). A damaged stored regression is computed
-    again."""
+    """Return a worker's report on one log, and its regression. A damaged stored regression is computed again."""
     if isinstance(item, Failure):
         return item, None
     if item.entry is not None:

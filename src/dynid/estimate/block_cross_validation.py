@@ -56,8 +56,8 @@ def cross_validate_blocks(problem: Problem, method: str, options: Mapping[str, A
                    estimate: Estimate | None = None) -> BlockCrossValidation:
     """Fit a method without each block of time in turn, and predict the torques of the excluded block.
 
-    A method that works on compressed regressions receives those of the other blocks; one that needs the data receives
-    them without the block's rows. `estimate`: estimate from all data, which may have a faster `Estimate.refit`.
+    A method that works on compressed regressions receives those of the other blocks; one that needs the samples
+    receives those outside the block. `estimate`: estimate from all data, which may have a faster `Estimate.refit`.
     """
     problem = problem.whole() if "data" in find_method(method).needs else problem
     regression = problem.regression

@@ -1,14 +1,14 @@
-"""Covariance of a constrained estimate: the unconstrained covariance, reduced along directions that constraints
-exclude.
+"""Covariance of a constrained estimate: the unconstrained one, reduced along directions that constraints exclude.
 
-The effect of a constraint depends on its distance from the estimate in standard errors. Whether it is active is not
-used, because for weak data that depends on rounding.
+The effect of a constraint depends on its distance from the estimate in standard errors. Whether the constraint is
+active is not used, because this depends on rounding errors if the data are weak.
 
-If the unconstrained estimate changes by d beta, an estimate with a barrier of weight w changes by K d theta. Here d
-theta minimises |R (K d theta - d beta)|^2 + w sum (v_a' dP v_b)^2 / (s_a s_b) + w sum (row d theta / s)^2. The first
-sum is over all bodies and pairs a, b of eigenvalues s and eigenvectors v of a body's matrix P. The second is over the
-other constraints with their slacks s. The code uses max(s_a, s_b)^2 instead of s_a s_b, which neglects the curvature of
-the boundary and is conservative.
+If the unconstrained estimate changes by d beta, an estimate with a barrier of weight w changes by K d theta. Here K
+theta are the base parameters, and d theta minimises |R (K d theta - d beta)|^2 + w sum (v_a' dP v_b)^2 / (s_a s_b) + w
+sum (row d theta / s)^2 with the triangular factor R of the equations. The first sum is over all bodies and pairs a, b
+of eigenvalues s and eigenvectors v of a body's matrix P, which changes by dP. The second sum is over the rows of the
+other constraints, with slacks s. The code uses max(s_a, s_b)^2 instead of s_a s_b, which neglects the curvature of the
+boundary and is conservative.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Cables, hoses and torque sensors cause such torques. Unconstrained bodies imitate them, so that their cross-validation
 error does not show them. Physically consistent bodies cannot: the constraints then increase the misfit by more than
 noise does. Only in this case are the torques tried, and only on joints whose data revisit each position. They are used
-on two conditions. The constraints must no longer be contradicted. The physically consistent robot must predict better
-than unconstrained least squares without them, by a standard error of the difference.
+on two conditions. With these torques, the data must not contradict the constraints. The physically consistent robot
+with them must predict better than unconstrained least squares without them, by a standard error of the difference.
 """
 
 from __future__ import annotations

@@ -38,8 +38,7 @@ class Columns:
 class ColumnsLeftOut:
     """Data for cross-validation over blocks of time, in columns (k,) that are combinations of base parameters.
 
-    blocks: equations without each block. low, high, ridge (k,): bounds and ridge penalty of each column, see
-    `Parameter`.
+    blocks: equations without each block. low, high, ridge (k,): bounds and ridge of each column, see `Parameter`.
     """
 
     blocks: tuple[Columns, ...]
@@ -110,8 +109,7 @@ class Reduced:
     Attributes:
         whole, block: data of all blocks, and equations without this block.
         rest, own: indices of the eliminated columns, and of the joint's columns.
-        upper, across: triangular matrix (rest, rest) and matrix (rest, own + 1) with upper values[rest] = across (-x,
-            1).
+        upper, across: triangular (rest, rest) and matrix (rest, own + 1), with upper values[rest] = across (-x, 1).
         inner, right: matrix (own, own) and right-hand side (own,).
         fixed: values of the columns at an active bound, zero for all others (k,).
     """

@@ -157,7 +157,7 @@ def largest_values(problem: Problem) -> dict[str, float]:
 def unseen(problem: Problem) -> dict[str, float]:
     """Return values by name for joint parameters without effect on any torque in the data: nominal ones, or zero.
 
-    Without them the fit has no optimum: the friction of a joint at rest could take any value.
+    Without these values the fit has no optimum: the friction of a joint at rest could take any value.
     """
     size = np.linalg.norm(problem.regression.stack(prior=False).r @ problem.base.matrix, axis=0)
     known_names = {*problem.base.known, *known_parameters(problem.regression.prior)}
@@ -176,8 +176,7 @@ def check_same_parameters(problem: Problem, consistency: Consistency) -> None:
 def prior_rows(problem: Problem, weights: Array | None, stacked: Stacked) -> tuple[Array, Array] | None:
     """Return prior equations of standard parameters, matrix (k, parameters) and values (k,); None if there are none.
 
-    The rows are known values with a standard deviation, and ridge penalties, scaled for the weighted equations
-    `stacked`.
+    The rows are known values with a standard deviation, and ridge penalties, scaled for the equations `stacked`.
     """
     base, prior = problem.base, problem.regression.prior
     pulled = np.flatnonzero(base.ridge)
@@ -257,9 +256,9 @@ def inside_the_set(free: LinearFit, name: str, regression: Regression, weights: 
                    consistency: Consistency, fill_with: Fill = "auto") -> Estimate:
     """Return the estimate of a constrained fit with all standard parameters, and its diagnostics.
 
-    The diagnostic `given_up` is the relative increase of the misfit over the smallest misfit in the set. In
-    `excess_over_noise` the increase by the constraints is divided by the expected increase of the true robot: a value
-    above one contradicts them.
+    The diagnostic `given_up` is the relative increase of the misfit over the smallest misfit in the set. The diagnostic
+    `excess_over_noise` is the increase of the misfit by the constraints, relative to the increase by noise that is
+    expected for the true robot. A value above one contradicts the constraints.
 
     Args:
         free: the unconstrained fit.
@@ -305,9 +304,9 @@ class Inside:
     """A constrained fit with all standard parameters.
 
     Attributes:
-        best: the optimum.
+        best: the constrained optimum.
         measured: the equations without prior rows.
-        noise_misfit: weighted sum of squares of the noise.
+        noise_misfit: expected difference of the true robot's misfit from the smallest misfit.
         theta: standard parameters (parameters,), including undetermined ones.
         source: criterion by which undetermined parameters were chosen.
         barrier: barrier that theta minimises, or None.
@@ -337,8 +336,8 @@ def filled(problem: Problem, consistency: Consistency, stacked: Stacked, best: F
     """Return standard parameters (parameters,) of the constrained optimum, with undetermined ones chosen by a
     criterion; the name of this criterion; and its barrier or None.
 
-    Undetermined parameters are chosen by `fill_by_barrier` at a cost below `noise_misfit`, the weighted sum of squares
-    of the noise. The criterion is "nominal", "central", or "none" if neither succeeds. The torques do not change.
+    Undetermined parameters are chosen by `fill_by_barrier` with an increase of the misfit below `noise_misfit` (see
+    `Inside`). The criterion is "nominal", "central", or "none" if neither succeeds. The torques do not change.
     """
     nominal = _nominal(problem, consistency, fill_with)
     matrix, rho = standard_rows(problem, stacked, prior)
@@ -360,8 +359,8 @@ def standard_rows(problem: Problem, stacked: Stacked, prior: tuple[Array, Array]
 
 
 def _tolerance(best: Fit, noise_misfit: float, stacked: Stacked) -> float:
-    """Return the accepted increase of the sum of squares for the choice of undetermined parameters: less than the
-    noise, but at least the solver's accuracy, which matters for data without noise."""
+    """Return the accepted increase of the sum of squares for the choice of undetermined parameters: less than noise
+    causes, but at least the solver's accuracy, which matters for data without noise."""
     torque = float(np.sum(stacked.rho ** 2)) + stacked.rest
     return max(min(_FILL_TOLERANCE * best.misfit, noise_misfit), 1e-9 * best.misfit, _SOLVER_TOLERANCE * torque, 1e-300)
 

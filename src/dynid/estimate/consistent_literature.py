@@ -75,8 +75,7 @@ def points(problem: Problem, *, count: int = 3, prior_std: float | None = None) 
     Args:
         problem: the identification problem.
         count: points along each edge of a link's box.
-        prior_std: standard deviation, kg, of each point's mass about the nominal model; None for no
-            regularisation.
+        prior_std: standard deviation, kg, of each point mass about the nominal one; None for no regularisation.
     """
     prior = None if prior_std is None else (_nominal(problem, "pc-points", prior_std), prior_std)
     return _estimate("pc-points", fit_points, problem, count=count, prior=prior)
@@ -93,9 +92,8 @@ def sequential(problem: Problem, *, constraint: Literal["sylvester", "eigenvalue
         problem: the identification problem.
         constraint: limits on eigenvalues or on minors.
         iterations: largest number of iterations.
-        prior_std: standard deviation of every base parameter about the nominal model, in its own unit; None for
-            no regularisation.
-        steps: 2 starts at the solution with positive masses and inertia diagonals only, as these authors do.
+        prior_std: standard deviation of every base parameter about its nominal value, in its unit; None for no prior.
+        steps: 2 starts at a solution that requires only positive masses and diagonal inertias (Mata et al.).
     """
     if steps not in (1, 2):
         raise ModelError(f"method 'pc-sqp' has 1 or 2 steps, got {steps}", code="wrong-option")

@@ -74,11 +74,9 @@ def consistent_separable(problem: Problem, *, span: float = 30.0, iterations: in
 
     The criterion is the smallest misfit of a consistent robot as a function of the shape (Ardiani, perspectives, and
     eq. 2.23 with the constraints of eq. 1.47). Each Gauss-Newton step is a cone programme in the parameters, from which
-    the steps of the shape are eliminated. The constraint that friction dissipates energy is evaluated at the current
-    shape.
+    the steps of the shape are eliminated. The constraint that friction dissipates energy uses the current shape.
 
-    Options are those of `sls` and `pc-wls`. The standard errors of the shape neglect that constraints exclude some of
-    its values.
+    Options are those of `sls` and `pc-wls`. Standard errors of the shape neglect that constraints exclude some shapes.
     """
     with one_blas_thread():
         found = separable_fit(problem, span=span, iterations=iterations, tolerance=tolerance,

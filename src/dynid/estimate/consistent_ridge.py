@@ -131,10 +131,11 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodie
 
 def _no_worse_than_wls(problem: Problem, stacked: Stacked, penalty: FrictionPenalty,
                        fits: Iterable[PriorFit]) -> PriorFit:
-    """Return the fit of greatest evidence, or the strongest weaker one whose expected error is not above that of wls.
-    The evidence assumes equal relative errors of all nominal bodies. If some bodies are very wrong, its strength biases
-    parameters that the data determine well. The expected torque error contains the noise and the estimated errors of
-    the nominal model; without regularisation every base parameter adds one unit of noise."""
+    """Return the fit of greatest evidence, or one with a weaker prior: while its expected error exceeds that of wls,
+    the strength is decreased if this decreases the error. The evidence assumes equal relative errors of all nominal
+    bodies. If some bodies are very wrong, the strength of greatest evidence biases parameters that the data determine
+    well. The expected torque error contains the noise and the estimated errors of the nominal model; without
+    regularisation every base parameter adds one unit of noise."""
     fits, weaker = tee(fits)
     best = best_strength(fits)
     error = _Parts.from_problem(problem, best, stacked, penalty).torque_error(problem.base, stacked, penalty)
@@ -212,9 +213,10 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
                  cov_type: CovType | None) -> Uncertainty:
     """Return the mean square error of a fit as its uncertainty; weights (dof,): joint weights of `wls`.
 
-    To first order the error is J^-1 (noise - L e), J = H + L with the prior's curvature L and the errors e of the
-    nominal bodies and friction (`nominal_errors`). It exceeds the posterior's J^-1 if these errors exceed the prior's
-    assumption: the entropic prior takes the thin directions of a thin body as known.
+    To first order the error is J^-1 (noise - L e). Here e are the errors of the nominal bodies and friction
+    (`nominal_errors`), and J = H + L adds the curvature L of the prior to H, that of the data. The mean square error
+    exceeds the posterior covariance J^-1 if e exceeds the prior's assumption: the entropic prior takes the thin
+    directions of a thin body as known.
     """
     if cov_type not in (None, "posterior"):
         raise NotPossibleError(f"cov_type '{cov_type}' is not possible for pc-ridge: its standard errors include the "

@@ -1,8 +1,8 @@
 """Motor couplings between neighbouring joints as candidate terms of a robot model.
 
 A motor can be coupled to two joints, as in many wrists and parallel drives (`CoupledWrist`). Robot files rarely state
-it. Its inertia and friction then act on both joints, which no term of one joint can represent. A coupling is a property
-of the mechanism, either present or absent, so it is either selected or not, and never regularised.
+such a coupling. The motor's inertia and friction then act on both joints, which no term of one joint can represent. A
+coupling is a property of the mechanism: it is selected or not, and never regularised.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SYMBOLS = ("Iam", "Fvm", "Fcm", "Fcn")  # the last is dry friction for joints wi
 
 @dataclass(frozen=True)
 class Coupling:
-    """A motor of joint b whose speed is dq_b + ratio dq_a; joints are counted from 0, and ratio is 1 or -1."""
+    """Coupling of joint b's motor to joint a, both counted from 0: its speed is dq_b + ratio dq_a, ratio 1 or -1."""
 
     a: int
     b: int

@@ -1,13 +1,12 @@
 """Covariance of estimates under autocorrelated noise, by a given method or the best one that the data allow.
 
 - "correlated": from the autocorrelation of the residuals, which needs the data (`dynid.regression.autocorrelation`).
-- "blocks": from the variation between blocks of time of a compressed regression. With H^-1 = L L', H = sum w^2 X'X,
-  and G_b = L' H_b L and s_b the contributions of block b to H and to the score, delta_b = L (I - G_b)^-1/2 L' s_b, and
-    C = sum_b delta_b delta_b'.
-  The fit absorbs a part G_b of a block's noise, which the root restores, so that C is unbiased for independent rows.
-  Intervals use Student's t, with the degrees of freedom of this sum (Bell and McCaffrey 2002, "bias reduced
-  linearization").
-- "independent": with too few blocks, as if rows were independent; it is too small by an unknown factor.
+- "blocks": from the variation between blocks of time of a compressed regression. With H^-1 = L L', H = sum w^2 X'X, and
+  G_b = L' H_b L and s_b the contributions of block b to H and to the score, delta_b = L (I - G_b)^-1/2 L' s_b, and C =
+  sum_b delta_b delta_b'. The fit absorbs a part G_b of a block's noise; the root restores it, so that C is unbiased for
+  independent rows. Intervals use Student's t, with the degrees of freedom of this sum (Bell and McCaffrey 2002, "bias
+  reduced linearization").
+- "independent": with too few blocks, as if rows were independent. This covariance is too small by an unknown factor.
 """
 
 from __future__ import annotations
@@ -53,8 +52,7 @@ class ScoreNoise:
         score_covariance: covariance C of the score (base, base).
         cov_type: type of the covariance.
         degrees_of_freedom: degrees of freedom of Student's t, infinite for a normal distribution.
-        parameter_freedoms: degrees of freedom of each parameter's variance (base,), if their median is
-            `degrees_of_freedom`.
+        parameter_freedoms: those of each parameter's variance (base,), if `degrees_of_freedom` is their median.
         correlation: autocorrelation of the residuals, if it was computed.
         motion: bias by errors of the measured motion, whose square is included in `score_covariance`, or None.
     """
@@ -106,15 +104,15 @@ def noise(problem: Problem, solution: Solution, weights: Array | None, *, equati
           cov_type: CovType | None = None) -> ScoreNoise:
     """Return the noise of the equations of a weighted estimate by `cov_type`, by default the best possible type.
 
-    Prior rows have their stated noise. The bias by errors of the motion counts as a standard deviation, since its sign
-    is uncertain.
+    Prior rows have their stated noise. The bias by errors of the motion counts as a standard deviation: its sign is
+    uncertain.
 
     Args:
         problem: the identification problem.
         solution: solution of its weighted equations.
         weights: weights of the joints (dof,), or None.
         equations, regression: the solved equations and their compressed form; by default those of the problem.
-        influence: weight of each row, see `correlation`.
+        influence: function for the residuals of a robust estimate, see `correlation`.
         cov_type: type of the covariance, or None.
     """
     regression = problem.regression if regression is None else regression
@@ -170,7 +168,7 @@ def _possible(problem: Problem, regression: Regression, cov_type: CovType | None
 
 
 def correlated_noise_matrix(regression: Regression, found: Correlation, weights: Array) -> Array:
-    """Return sum_j w_j^4 X_j' C_j X_j (base, base) of autocorrelated residuals, plus common noise of equations."""
+    """Return sum_j w_j^4 X_j' C_j X_j (base, base), C_j the covariance of joint j's residuals, plus common noise."""
     score_covariance = np.zeros((len(regression.base), len(regression.base)))
     for j, factor in enumerate(regression.factors):
         columns = found.columns[j]
@@ -315,7 +313,7 @@ class LinearFit:
         solution: solution of its equations.
         weights: weights of the joints (dof,), or None.
         noise: computes the noise by a named type, None for the best available.
-        naive: covariance (base, base) for independent rows under a noise, by default the weighted one.
+        naive: returns the covariance (base, base) for independent rows; by default that of weighted least squares.
         facts: facts of the method, for the diagnostics.
     """
 
@@ -347,7 +345,7 @@ class LinearFit:
     def uncertainty(self, cov_type: CovType | None, *, covariance: Array | None = None,
                     notes: Sequence[Note] = (), **facts: Any) -> Uncertainty:
         """Return the uncertainty of the fit with a covariance of the given type, None for the best type. covariance
-        (base, base): by default that of the solution under its noise. notes, facts: further ones of the method."""
+        (base, base): by default that of the solution under its noise. notes, facts: further notes and facts."""
         found, regression = self.noise(cov_type), self.problem.regression
         if covariance is None:
             covariance = found.covariance(self.solution)

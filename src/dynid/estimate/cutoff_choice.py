@@ -1,22 +1,23 @@
 """Choice of the cut-off frequency by cross-validation over blocks of time.
 
 A cut-off that is too low removes motion; one that is too high passes noise of the positions into the regressor. The
-data are compressed at octaves. At each, weighted least squares is solved without each block of time and predicts it.
+data are compressed at cut-offs an octave apart. At each cut-off, weighted least squares is solved without each block of
+time and predicts the torques of this block.
 
 All candidates are compared on the same torques, measured and predicted, low-passed at one reference frequency that
-contains the whole motion (`yardstick`). A higher one would favour high cut-offs: with noise N in the regressor of the
-comparison, the expected squared error of values b is |tau - X b|^2 + b' N b, which rewards values shrunk by noise, and
-N grows with the fifth power of the frequency. A lower one would favour low cut-offs. Joints are weighted by their
-residuals, since relative errors would be dominated by joints with little torque.
+contains the whole motion (`yardstick`). A higher reference would favour high cut-offs: with noise of covariance N in
+the regressor X, the expected squared error of values b is |tau - X b|^2 + b' N b, which rewards values shrunk by noise,
+and N grows with the fifth power of the frequency. A lower reference would favour low cut-offs. Joints are weighted by
+their residuals, since relative errors would be dominated by joints with little torque.
 
-The search starts at the reference frequency and goes up by octaves until a cut-off is clearly worse. Only where the
-first octave above is clearly worse is one below tried: noise of the positions then reaches into the band of the motion.
-Elsewhere a lower cut-off removes motion and reversals of friction, and on real machines it predicted other logs worse,
-even if it was the best in cross-validation.
+The search starts at the reference frequency and goes up by octaves until a cut-off is clearly worse. A cut-off below
+the reference is tried only if the first octave above is clearly worse: noise of the positions then reaches into the
+band of the motion. Otherwise a lower cut-off removes motion and reversals of friction, and on real machines it
+predicted other logs worse, even if it was the best in cross-validation.
 
 Candidates within a standard error or 2 % of the best, or with errors far below one percent of the torques, are
-considered equal. The middle one of these is chosen, since it changes least if the log is halved. Of two the higher is
-chosen, which keeps more independent rows, or the lower where noise made the search go down.
+considered equal. The middle one of these is chosen, since it changes least if the log is halved. Of two middle ones,
+the higher is chosen, which keeps more independent rows, or the lower if noise made the search go down.
 """
 
 from __future__ import annotations
@@ -169,8 +170,8 @@ def _compared(folds: CutoffFolds, yardstick: float, lowest: float, rate: float) 
     """Compare cut-offs from the reference frequency (Hz) to far below the rate (Hz), or down to the lowest (Hz).
 
     Returns:
-        Cut-offs tried (k,), Hz; and losses (k, blocks), the logarithm of the weighted error on each block relative to
-            the mean torque of all blocks.
+        Cut-offs tried (k,), Hz; and losses (k, blocks), logarithms of the weighted error on each block relative to the
+        mean torque of all blocks.
     """
     highest = max(SHARE_OF_RATE * rate, min(2.0 * yardstick, LARGEST_SHARE_OF_RATE * rate))
     candidates = [share * yardstick for share in CANDIDATES_BY_YARDSTICK

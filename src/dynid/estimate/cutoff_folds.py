@@ -103,7 +103,7 @@ class CutoffFolds:
     def at(self, cutoff: float, finest: float | None = None) -> Regression | None:
         """Return the compressed data at a cut-off (Hz); None if the recordings are too short or too slow for it.
 
-        finest: highest cut-off (Hz) to be compared, which sets the number of rows; default this one.
+        finest: highest cut-off (Hz) to be compared, which sets the number of rows; by default `cutoff`.
         """
         return self._at(cutoff, self.settings.equations, finest or cutoff)
 

@@ -272,8 +272,8 @@ def _estimate(problem: Problem, name: str, options: LoopOptions, solver: Solver)
 
 
 def linearised(stacked: Stacked, slopes: Array, here: Array) -> Stacked:
-    """Return equations that include the change of the simulated motion with the parameters, linearised about base
-    values here (base,): R M beta = rho - R here + R M here, with M (base, base) of `torque_slopes`."""
+    """Return equations R beta = rho that include the change of the simulated motion with the parameters, linearised
+    about base values `here`: R M beta = rho - R here + R M here, with M (base, base) of `torque_slopes`."""
     r = stacked.r @ slopes
     return Stacked(r, stacked.rho - stacked.r @ here + r @ here, stacked.rest, stacked.rows)
 

@@ -43,17 +43,15 @@ class Estimate:
         method: name of the method.
         model, base: the model and its base parameters.
         values: values of the base parameters (base,).
-        identified: mask of identified parameters (base,). The value of another parameter is the method's default, and
-            its standard error is infinite.
+        identified: mask of identified parameters (base,). Other parameters have the method's default value and an
+            infinite standard error.
         uncertainty_of: function that computes and caches the uncertainty.
         theta: standard parameters (parameters,), if the method estimates them; `values` are combinations of these.
         diagnostics: numbers of the fit.
         provenance: facts that are needed to repeat the fit.
-        refit: function that returns theta (parameters,) of the same method on other equations, for cross-validation.
-            Choices made from all data (weights, strength of a prior) are kept. None if the method has no faster refit.
-            Not saved in files.
-        left_out: fits of the same method without each block of time, if it was chosen by cross-validation. Not saved in
-            files.
+        refit: function that returns theta (parameters,) of the same method on other equations, for cross-validation,
+            with the choices made from all data (weights, strength of a prior); None without such a function. Not saved.
+        left_out: fits of the method without each block of time, if cross-validation chose it. Not saved in files.
         iterations: the steps of an iterative method, in order.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))

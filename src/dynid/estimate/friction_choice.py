@@ -9,18 +9,19 @@ the same margin.
 
 Cross-validation blocks are contiguous in time, because neighbouring rows share their position and noise. Every
 combination of kinds and strengths is compared with the best one, since two kinds may predict well only together. A
-simpler one is chosen unless it is worse by a standard error over the blocks. Differences are logarithms of ratios of
-squared errors, so that one block that no model predicts does not dominate. A function of position alone is not a
-candidate: with one pass over each position it cannot be distinguished from other causes.
+simpler one is chosen unless it is worse by a standard error over the blocks and by 0.2 % of the torque. Differences are
+logarithms of ratios of squared errors, so that one block that no model predicts does not dominate. A function of
+position alone is not a candidate: with one pass over each position it cannot be distinguished from other causes.
 
 Couplings of a motor to two neighbouring joints (`coupling_choice`) are decided first, with plain friction. A joint
 whose friction would add energy keeps viscous and Coulomb friction. If these too would add energy beyond the logged
 speeds, it keeps Coulomb friction alone.
 
 If a joint hardly reverses, its offset cannot be distinguished from Coulomb friction. If it has a small range, offset
-and friction are hard to distinguish from gravity. Offsets are much smaller than both. Their size is estimated from the
-offsets of all joints (empirical Bayes): each is taken as a draw from a normal distribution with mean zero, whose
-variance is weighted by its evidence. Offsets that the data determine are hardly changed by the resulting ridge.
+and friction are hard to distinguish from gravity. Offsets are much smaller than friction and gravity. Their size is
+estimated from the offsets of all joints (empirical Bayes): each is taken as a draw from a normal distribution with mean
+zero, whose variance is weighted by its evidence. Offsets that the data determine are hardly changed by the resulting
+ridge.
 
 All candidates are columns of one compressed regression. The terms that every model has are eliminated once per block,
 and each candidate is then a small unconstrained solve.
@@ -307,7 +308,7 @@ def _joint_choice(name: str, j: int, search: RidgeSearch, ridges: Mapping[str, f
 
 def passive_joints(model: Model, base: BaseParameters, values: Array, top: Array,
                    shares: Array = SPEEDS_CHECKED) -> tuple[int, ...]:
-    """Return the joints, counted from 0, whose friction dissipates energy at every speed.
+    """Return the joints, counted from 0, whose friction dissipates energy at all given speeds.
 
     Args:
         model: model with the friction terms.

@@ -56,8 +56,9 @@ def instrumental_variables(problem: Problem, *, instruments: Source = "simulatio
             iteration. They are used for robots with flexible joints, with link deflections predicted from the
             least-squares estimate.
         start: "regular" (inertia matrix = identity), "regular-links" (ZZ = 1 of every link, eq. 51), "filtered" (a
-            consistent fit to the filtered logs), "nominal", "wls", or "auto": these in turn until one converges, then
-            an assumed loop instead of the law, then references. The estimate states which was used.
+            consistent fit to the filtered logs), "nominal", "wls", or "auto": "regular", "filtered" and "nominal" in
+            turn until one converges, then an assumed loop instead of the law, then references alone. The estimate
+            states which was used.
         tolerance: relative change of the torques between two iterations at which they stop. In addition no parameter
             may change by more than a tenth of its standard error.
         max_iterations: largest number of iterations.

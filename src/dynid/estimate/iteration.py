@@ -176,8 +176,9 @@ def step_size(move: Array, covariance: Array) -> float:
 
 
 def has_settled(change: float, tolerance: float, step: float) -> bool:
-    """Return whether iterations may stop: the torques changed by less than the tolerance (Janot, Vandanjon, Gautier,
-    s. 3.4), and no parameter by more than a tenth of its standard error.
+    """Return whether iterations may stop: the torques changed by less than the tolerance (Janot, Vandanjon, Gautier, s.
+    3.4), and either no parameter by more than a tenth of its standard error, or the torques by less than a thousandth
+    of the tolerance.
 
     The first rule alone would stop before joints with small torques converge, such as those of a wrist.
     """

@@ -48,8 +48,7 @@ def extended_kalman(problem: Problem, *, start: Start = "wls", start_std: float 
     Args:
         problem: the identification problem.
         start: initial parameters.
-        start_std: standard deviation of the initial parameters, relative to the value that alone explains the
-            torques.
+        start_std: standard deviation of initial parameters, relative to the value that alone explains the torques.
         passes: number of passes through the log.
         position_noise, torque_noise: standard deviations; by default from the third differences of the positions and
             from the residuals of the start.
@@ -64,8 +63,7 @@ def unscented_kalman(problem: Problem, *, start: Start = "wls", start_std: float
                      position_noise: float | None = None, torque_noise: float | None = None) -> Estimate:
     """Return the estimate of an unscented Kalman filter, which propagates sigma points without derivatives.
 
-    The method suits robots with few parameters, because each step needs two points per state and parameter. Options are
-    those of `ekf`.
+    The method suits robots with few parameters: each step needs two points per state and parameter. Options: see `ekf`.
     """
     options = FilterOptions(start, start_std, passes, position_noise, torque_noise)
     return _estimate(problem, "ukf", _unscented_step, options)
@@ -122,7 +120,7 @@ class Dynamics:
         """Return regressors (points, n, columns) without acceleration, and those of unit accelerations of each joint k
         (points, k, n, columns). Columns are base parameters and, if parameters are known, their torque (`with_known`).
 
-        The former are averaged over slightly lower and higher velocities, since a filter needs continuous friction.
+        The regressors without acceleration are averaged over two nearby velocities: a filter needs continuous friction.
         """
         points = len(q)
         moving = self.model.regressor(np.vstack([q, q]), np.vstack([dq - self.sign_width, dq + self.sign_width]),
@@ -193,7 +191,7 @@ def _unscented_step(dynamics: Dynamics, state: Gaussian, interval: Interval, noi
 
 
 def _process_noise(states: int, speed: Array, h: float) -> Array:
-    """Return the effect (states, dof) of torque noise on the state in h seconds. speed (dof, dof): on velocities."""
+    """Return the effect (states, dof) of torque noise on the state in h s. speed (dof, dof): that on velocities."""
     n = len(speed)
     out = np.zeros((states, n))
     out[n:2 * n] = speed
@@ -255,7 +253,7 @@ class Filter:
         return [*found[:-1], replace(found[-1], motion=motion_under_torques(self.problem, self.parts, end.mean))]
 
     def _once(self, state: Gaussian) -> tuple[Gaussian, float, list[Gaussian]]:
-        """Return parameters after all logs, the largest low-frequency innovation power, and parameters on the way."""
+        """Return parameters after all logs, the largest low-frequency innovation power, and intermediate parameters."""
         power, trail, every = 0.0, list[Gaussian](), max(sum(map(len, self.parts)) // _STORED_MOMENTS, 1)
         for part in self.parts:
             noise = _noise(self.problem, part, state.mean, self.options)
@@ -267,7 +265,7 @@ class Filter:
 
     def _segment(self, part: Samples, rows: range, parameters: Gaussian, noise: FilterNoise, every: int
                  ) -> tuple[Gaussian, Array, list[Gaussian]]:
-        """Return parameters after one segment, whitened innovations (rows, dof), and parameters on the way."""
+        """Return parameters after one segment, whitened innovations (rows, dof), and intermediate parameters."""
         n, first, last = self.dynamics.dof, rows.start, rows.stop
         size = 2 * n + len(parameters.mean)
         factor = np.zeros((size, size))

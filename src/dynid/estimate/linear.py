@@ -25,8 +25,7 @@ class Solution:
 
     Attributes:
         beta: values (base,).
-        inverse: inverse of R'R with the triangular factor R of the equations, zero for parameters that are not excited
-            (base, base).
+        inverse: (base, base), inverse of R'R with the triangular factor R of the equations; zero if not excited.
         excited: mask of the solved columns; all other values are zero (base,).
         identified: mask of parameters that can be distinguished from all excluded ones (base,).
         confounded: parameters with which excluded parameters are confounded, by name.

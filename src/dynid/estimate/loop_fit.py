@@ -45,7 +45,7 @@ class LoopFit:
         acceleration_gap: difference of reference and loop in acceleration, percent of the loop's acceleration.
         growth: increase of standard errors if references are the instruments, percent.
         determined: whether H explains the positions better than the reference does, which determines its poles.
-        forgets: whether the log is long compared with the slowest pole.
+        forgets: whether the log is long compared with the time constant of the slowest pole.
     """
 
     joint: str
@@ -81,7 +81,8 @@ class LoopFit:
 
     @property
     def serves(self) -> Serves:
-        """How references may replace positions: unchanged, as instruments, only filtered by H ("no"), or "unknown".
+        """How references may replace the measured positions: "as-they-are" (unchanged), "as-instruments", "no" (only
+        filtered by H), or "unknown" if no linear loop explains the log.
 
         See Ardiani, s. 3.3.5, remark 2, and Janot, Vandanjon, Gautier, s. 4.3.
         """
@@ -145,8 +146,8 @@ def _fitted(joint: str, pairs: Sequence[tuple[Array, Array]], rate: float) -> Lo
 class ControllerFit:
     """Gains of tau = kp (qr - q) + kd (follow dqr - dq), identified for the commanded joints.
 
-    H = C G / (1 + C G) with G = 1 / (J s^2) is solved for C (Ardiani, eq. 3.3, 3.6 and 3.7): kp = J / a2, kd = J a1 /
-    a2, follow = b1 / a1. Friction, gravity and coupling are treated as rejected disturbances.
+    The closed loop H = C G / (1 + C G) with G = 1 / (J s^2) is solved for the controller C (Ardiani, eq. 3.3, 3.6 and
+    3.7): kp = J / a2, kd = J a1 / a2, follow = b1 / a1. Friction, gravity and coupling count as disturbances.
 
     Attributes:
         loops: the identified loop of each commanded joint.

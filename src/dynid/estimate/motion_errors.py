@@ -9,12 +9,12 @@ Least squares assumes an exact regressor. Two errors do not average out:
   vibrates around a reversal, as with encoder noise in its loop, the sign of a filtered velocity is not the filtered
   sign. With X_w the columns with dry friction of the whole motion, the bias is -H^-1 X' W^2 (X - X_w) b. Positions do
   not show this motion, since a loop follows the noise within its bandwidth. Its acceleration is the high-frequency part
-  of the torque residuals divided by the inertia. Only the part is used that is coherent with the positions, and not far
-  above the motion they show or their noise.
+  of the torque residuals divided by the inertia. Only the part that is coherent with the positions is used, up to a few
+  times the motion or the noise in the positions.
 
 Friction below the smallest speed of a fit is not known either. Rows at these speeds are dropped, but filters mix them
-into their neighbours. A model with a smooth sign assumes a course there; with X_s the dry columns at twice the smallest
-speed instead, the bias is at most about -H^-1 X' W^2 (X - X_s) b.
+into their neighbours. A model with a smooth sign assumes friction at these speeds; with X_s the dry columns at twice
+the smallest speed instead, the bias is at most about -H^-1 X' W^2 (X - X_s) b.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class MotionShift:
     Attributes:
         shift: bias of the values (base,).
         score: bias of the normal equations of all data (base,).
-        slow: bias of the normal equations by friction at speeds below those of a fit (base,).
+        slow: bias of the normal equations by friction below the smallest speed in a fit (base,).
     """
 
     shift: Array
@@ -69,8 +69,7 @@ class MotionShift:
 def motion_shift(problem: Problem, solution: Solution, weights: Array) -> MotionShift | None:
     """Return the bias of a solution with joint weights (dof,) by errors of the measured motion.
 
-    It is None if the logs are not available or their preparation cannot be repeated. Long data are sampled in
-    intervals.
+    It is None if logs are not available or their preparation cannot be repeated. Long data are sampled in intervals.
     """
     if any(log.base_width for log in problem.recordings):  # a free base changes the columns
         return None
@@ -124,8 +123,8 @@ def _floors(samples: Samples) -> Array:
 
 
 def _with_noise(samples: Samples) -> Samples:
-    """Return the samples with the same amount of position noise added again. Every log has the same seed, so that the
-    order of logs does not matter."""
+    """Return samples with the same amount of position noise added again. Every log has the same seed, so that the order
+    of the logs does not matter."""
     size = np.sqrt(0.5 * _floors(samples) * samples.rate)
     noise = np.random.default_rng(0).normal(size=samples.q.shape) * size
     signals = samples.filtered

@@ -9,7 +9,7 @@ With s = X' W^2 (tau - X K nominal) the score of the nominal values, H = X' W^2 
 
     s ~ N(0, M + sum_g v_g (H K) D_g (H K)'),
 
-D_g the covariance of group g for an error of one. The v_g are their posterior means given s and do not depend on the
+D_g the covariance of group g for an error of one. The v_g are their posterior means given s, independent of the
 estimate.
 """
 
@@ -62,7 +62,8 @@ class NominalErrors:
 
     @staticmethod
     def from_score(groups: Sequence[ErrorGroup], effect: Array, score: Array, noise: Array) -> NominalErrors:
-        """Return the errors from the score (b,) of nominal values; effect (b, parameters): H K. noise (b, b): M."""
+        """Return the errors from the score (b,) of the nominal values, the `effect` (b, parameters) of nominal errors
+        on the score, and the covariance `noise` (b, b) of the score."""
         size = np.sqrt(np.maximum(np.diag(noise), 1e-300))
         noise = noise / np.outer(size, size) + NOMINAL_ERROR_TOLERANCE * len(size) * np.eye(len(size))
         halves = [(effect @ group.half) / size[:, None] for group in groups]
@@ -116,7 +117,7 @@ def nominal_groups(parameters: Parameters, matrices: Mapping[str, Array], scale:
 
 
 def leaning(base: BaseParameters, by_nominal: Array, variance: Array, identified: Bools) -> tuple[Note, ...]:
-    """Return a note on parameters whose variance (base,) is mostly that of the nominal model, by_nominal (base,)."""
+    """Return a note on parameters whose variance (base,) is mostly the part `by_nominal` (base,) by nominal errors."""
     names = [name for name, part, whole, known in zip(base.names, by_nominal, variance, identified, strict=True)
              if known and part > _MAIN_SHARE * whole]
     return () if not names else (Note(
@@ -231,10 +232,10 @@ def penalty_noise_matrix(regression: Regression, solution: Solution, weights: Ar
     """Return the squared error of the estimate by ridge penalties, expressed as noise of the equations (base, base).
 
     The error of each penalised value is estimated from all penalised values of its joint and unit. For an offset, the
-    error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. The penalty
-    alone makes undetermined values small. The error is therefore at least that of the joint in which the same symbol
-    has the largest torque. The errors of bodies and rotors are at most those that the estimate without penalties allows
-    (`at_most_the_difference`). Those of friction are not limited, because its terms are approximate.
+    error is as large as Coulomb friction, because a joint that does not reverse determines only their sum. An
+    undetermined value is small only because of its penalty, so its error is at least that of the joint in which the
+    same symbol has the largest torque. The errors of bodies and rotors are at most those that the estimate without
+    penalties allows (`at_most_the_difference`). Those of friction are not limited, because its terms are approximate.
 
     Args:
         regression: the equations.

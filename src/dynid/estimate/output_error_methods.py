@@ -225,7 +225,8 @@ def _estimate(criterion: OutputCriterion, name: str, beta: Array, here: Linearis
 
 
 def _moments(here: Linearisation) -> tuple[Array, Array]:
-    """Return J'W^2 J and the covariance of J'W^2 residual (base, base), for residuals that are correlated in time."""
+    """Return J'W^2 J and the covariance of J'W^2 residual (base, base), J the Jacobian, for autocorrelated
+    residuals."""
     from scipy.signal import oaconvolve
 
     (_, dof, b), gap = here.jacobian.shape, max(here.log_rows) // 5  # longest lag of the autocovariances

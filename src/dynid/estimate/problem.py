@@ -47,8 +47,7 @@ class Problem:
     Attributes:
         model: model to be identified.
         regression: QR factors of all data on the model's base parameters.
-        data: available samples, one per log: all data if they are small, otherwise an excerpt; empty for a saved
-            regression.
+        data: available samples, one per log: all if they are small, otherwise an excerpt; empty for a saved regression.
         nominal: nominal values (parameters,) given by the user, or None.
         threads: number of threads.
         recordings: the logs of the data, one each, for the references of closed-loop methods.

@@ -66,9 +66,9 @@ class Essential:
     def toward(self, nominal: Array) -> Array:
         """Return full parameters (parameters,) with the essential values, nearest to a nominal model (parameters,).
 
-        The null space of the essential parameters, which includes the removed ones, is free. In it the solution is the
-        one nearest to the nominal model, such as that of drawings (Gautier et al. 2013; Sousa, s. 2.6.6). Distances are
-        in kilograms and decimetres. The result need not be physically consistent.
+        The null space of the essential parameters, which includes the removed ones, is free. Within this space, the
+        parameters nearest to a nominal model, such as that of drawings, are chosen (Gautier et al. 2013; Sousa, s.
+        2.6.6). Distances are in kilograms and decimetres. The result need not be physically consistent.
         """
         base = self.full.base
         rows = [base.names.index(name) for name in self.estimate.names]
@@ -112,7 +112,7 @@ class _Rule:
                              f"{self.alpha}", code="bad-threshold")
 
     def allows(self, gone: int, statistic: float, free: float) -> bool:
-        """Return whether `gone` parameters may be removed by the F-test with `free` degrees of freedom."""
+        """Return whether an F-test with `free` degrees of freedom allows the removal of `gone` parameters."""
         from scipy.special import fdtri
 
         return self.criterion != "f-test" or statistic < float(fdtri(gone, min(free, 1e9), 1.0 - self.alpha))
@@ -142,7 +142,7 @@ def essential(problem: Problem, *, criterion: str = "standard-error", threshold:
             full model. For other methods the covariance predicts the reduced fit, and the method is run again until no
             further parameter is removed. Shapes of friction are found with all parameters and then fixed.
         options: options of the method.
-        unseen: also compute errors by cross-validation of choice and fit, for least squares.
+        unseen: whether to cross-validate choice and fit too, for least squares.
     """
     rule = _Rule(criterion, THRESHOLDS.get(criterion, 1.0) if threshold is None else threshold, alpha, rows)
     chosen = find_method(method)

@@ -54,8 +54,9 @@ def reference_errors(problem: Problem, seen: Mapping[str, BlockCrossValidation])
 def acceleration_noise(problem: Problem) -> Array:
     """Return the share (dof,) of the prepared accelerations' mean square that is noise of the logged positions.
 
-    The third difference of a motion is far below that of white noise, 20 times its variance; the noise that passes
-    the cut-off f has an acceleration variance of 2 s^2 / rate (2 pi)^4 f^5 / 5.
+    Third differences of the positions give the noise variance s^2: those of white noise have the variance 20 s^2, those
+    of a motion are far smaller. Below the cut-off f, accelerations have the noise variance 2 s^2 / rate (2 pi)^4 f^5 /
+    5.
     """
     share = np.zeros(problem.model.dof)
     for log, part in zip(problem.recordings, problem.data, strict=False):

@@ -28,12 +28,12 @@ _STRENGTH_DECADES = np.arange(-14.0, 1.01, 0.25)  # candidates, in decades of th
 def ridge(problem: Problem, *, strength: float | None = None, rule: str = "one-standard-error") -> Estimate:
     """Return theta that minimises sum w_j^2 |X_j B theta - tau_j|^2 + strength |(theta - nominal) / scale|^2.
 
-    Parameters are scaled by their body: mass by its mass m, first moments by m l, inertias by m l^2, with l the
-    radius of gyration about the link frame; all others by their nominal value, or a tenth of the usual one of their
-    kind and unit if that is larger; those without a nominal value are regularised toward zero (see
-    `nominal_and_scales`). With independent rows, 1 / sqrt(strength) is the relative error of the nominal values. By
-    default the strength is chosen by cross-validation: rule "minimum" takes the smallest error, "one-standard-error"
-    the largest strength whose loss is within one standard error of it.
+    Parameters are scaled by their body: mass by its mass m, first moments by m l, inertias by m l^2, with l the radius
+    of gyration about the link frame; all others by their nominal value, or a tenth of the usual value of their kind and
+    unit if that is larger. Parameters without a nominal value are regularised toward zero (see `nominal_and_scales`).
+    With independent rows, 1 / sqrt(strength) is the relative error of the nominal values. By default the strength is
+    chosen by cross-validation: rule "minimum" takes the smallest error, "one-standard-error" the largest strength whose
+    loss is within one standard error of it.
 
     The covariance is the mean square error: noise, and the bias by the estimated errors of the nominal values
     (`nominal_errors`). Parameters that the data do not excite are marked as not identified.

@@ -33,14 +33,14 @@ SMALLEST_RIDGE = 1e-14  # relative to a column's squared norm, for columns that 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Normal equations of the data without one block of time, and of that block, in the candidate columns.
+    """Normal equations of the data without one block of time, and squared errors on this block, by candidate columns.
 
     All other columns are eliminated.
 
     Attributes:
         normal, right: (k, k) and (k,), normal equations of the data without the block.
         squares: (k,), squared norm of each column before the elimination, the scale of its ridge.
-        grams, sides, powers: (dof, k, k), (dof, k) and (dof,), the same for the errors on each joint of the block.
+        grams, sides, powers: G (dof, k, k), s (dof, k), p (dof,): squared errors x'Gx - 2 s'x + p on the block.
     """
 
     normal: Array
@@ -52,7 +52,7 @@ class Part:
 
     @staticmethod
     def from_block(others: Regression, block: Block, weights: Array, columns: Ints) -> Part:
-        """Return the normal equations of a block and of the `others`; columns: indices of the candidate columns."""
+        """Return the `Part` of a block and of the data of all `others`; columns: indices of the candidate columns."""
         certain = np.setdiff1d(np.arange(len(others.base)), columns)
         stacked = others.stack(weights)
         squares = np.sum(stacked.r ** 2, axis=0)

@@ -57,10 +57,10 @@ def robust_least_squares(problem: Problem, *, loss: str = "tukey", tuning: float
                          tolerance: float = 1e-2) -> Estimate:
     """Return the estimate by iteratively reweighted least squares, for torques with outliers.
 
-    The start nearly minimises the sum of absolute residuals. It also gives the scale of each joint's noise, the median
-    of its absolute residuals. The iteration stops when no parameter changes by more than `tolerance` of its standard
-    error. Covariance (Huber): (sum w^2 m X'X)^-1 (sum w^4 X' C X) (sum w^2 m X'X)^-1 with the mean slope m of the
-    influence and the autocovariance C of the weighted residuals.
+    The start nearly minimises the sum of absolute residuals. The scale of each joint's noise is the median of its
+    absolute residuals at this start. The iteration stops when no parameter changes by more than `tolerance` of its
+    standard error. Covariance (Huber): (sum w^2 m X'X)^-1 (sum w^4 X' C X) (sum w^2 m X'X)^-1 with the mean slope m of
+    the influence and the autocovariance C of the weighted residuals.
 
     Args:
         problem: the identification problem.

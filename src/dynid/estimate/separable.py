@@ -53,8 +53,8 @@ def separable_least_squares(problem: Problem, *, span: float = 30.0, iterations:
     span: shape parameters are searched within a factor `span` of their current value, first on a grid joint by joint,
     then jointly with weights as in `wls`. The search ends when none changes by more than `tolerance` of its standard
     error. The estimate's model has the estimated shape; diagnostics["shape"] has its values and standard errors, and
-    all standard errors include the uncertainty of the shape. If all parameters with a shape are within two standard
-    errors of zero, its standard error is infinite.
+    all standard errors include the uncertainty of the shape. If all coefficients of the terms with a shape are within
+    two standard errors of zero, its standard error is infinite.
     """
     found = separable_fit(problem, span=span, iterations=iterations, tolerance=tolerance)
     return replace(found.free.estimate("sls"), uncertainty_of=OnDemand.known(
@@ -178,8 +178,8 @@ def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples],
     """Search a grid from center - reach to center + reach (of log s) for minima.
 
     Returns:
-        The deepest minima (valleys, shapes), deepest first for each joint; the misfit (dof,) in the deepest; and the
-            distance of grid points.
+        The deepest minima (valleys, shapes), deepest first for each joint; the misfit (dof,) in the deepest; the grid
+            distance.
     """
     joints = [(j, dependence.of_joint(j)) for j in range(dependence.model.dof) if len(dependence.of_joint(j))]
     # Each varying column of a joint with the positions of its shape parameters among those of the joint.

@@ -35,9 +35,9 @@ class ShapeDependence:
 
     Attributes:
         part: the terms with shape parameters, as a model.
-        columns: (part parameters,), their indices in the whole model.
-        touches: (shapes, dof), joints whose torque a shape parameter affects.
-        varies: (shapes, part parameters), columns that it affects.
+        columns: (part parameters,), index of each parameter of the part in the whole model.
+        touches: (shapes, dof), mask of the joints whose torque each shape parameter affects.
+        varies: (shapes, part parameters), mask of the regressor columns that each shape parameter affects.
     """
 
     model: ShapedModel

@@ -24,11 +24,11 @@ _TOO_CLOSE = 0.99  # smallest singular value relative to that of the regressor a
 def total_least_squares(problem: Problem, *, ratio: float = 0.1, exact: Sequence[str] | None = None) -> Estimate:
     """Return the total least-squares estimate (Golub, Van Loan 1980).
 
-    It is the smallest change of regressor and torques that makes the equations consistent. Joints are weighted as in
-    `wls`. Each weighted column and the torques are scaled to length one. The errors of columns are assumed independent,
-    which they are not: with well filtered velocities and accelerations prefer `wls`. Covariance: first order, (H - s^2
-    D^2)^-1 (sum w^4 X' C X) (H - s^2 D^2)^-1 with the smallest singular value s, the scaling D and the autocovariance C
-    of the residuals.
+    The method makes the smallest change of regressor and torques with which the equations hold exactly. Joints are
+    weighted as in `wls`. Each weighted column and the torques are scaled to length one. The errors of columns are
+    assumed independent, but are not: prefer `wls` if velocities and accelerations are well filtered. Covariance: first
+    order, (H - s^2 D^2)^-1 (sum w^4 X' C X) (H - s^2 D^2)^-1 with the smallest singular value s, the scaling D and the
+    autocovariance C of the residuals.
 
     Args:
         problem: the identification problem.

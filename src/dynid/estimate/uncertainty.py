@@ -43,7 +43,7 @@ class Uncertainty:
 class OnDemand:
     """An uncertainty that is computed at first use and cached; copies of an estimate share it.
 
-    If two threads request it at once, both compute and use the first result; waiting could block threads that the
+    If two threads request it at once, both compute it and use the first result: waiting could block threads that the
     computation needs.
     """
 
@@ -53,7 +53,7 @@ class OnDemand:
 
     @staticmethod
     def known(found: Uncertainty) -> OnDemand:
-        """Return an already computed uncertainty, which is available for its own type of covariance only."""
+        """Return a computed uncertainty as `OnDemand`, available for its own type of covariance only."""
         def compute(cov_type: CovType | None) -> Uncertainty:
             if cov_type not in (None, found.cov_type):
                 raise NotPossibleError(f"cov_type '{cov_type}' is not possible for this estimate: its covariance is "

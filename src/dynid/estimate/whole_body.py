@@ -71,7 +71,7 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
         options: options of the method.
 
     Projected equations are fitted twice: the residuals of the first fit give the noise of each coordinate, by which the
-    second one whitens its rows.
+    rows of the second fit are whitened.
     """
     every = (logs,) if isinstance(logs, FloatingLog) else tuple(logs)
     robot, chosen = model.robot, dict(prepare or {})

@@ -80,8 +80,8 @@ def autocovariance(residual: Array, keep: Bools, absorbed: Array | None = None) 
     """Return the windowed autocovariance c(k) (lags,) of one joint's residuals (m,); rows outside `keep` are gaps.
 
     The lags reach ten correlation times. The Parzen window has a positive transform, so variances computed from c are
-    not negative. `absorbed` (m,) is the sum over t of P[t, t + k] of the projection P of the fit, used to correct for
-    the absorbed noise.
+    not negative. `absorbed` (m,), the sum over t of P[t, t + k] of the projection P of the fit, corrects for absorbed
+    noise.
     """
     return autocovariances([residual], [keep], [absorbed])[0]
 
@@ -124,9 +124,9 @@ def _lag_window_estimates(residuals: Sequence[Array], keeps: Sequence[Bools], ab
 
 
 def _raw_autocovariance(x: Array, count: int) -> Array:
-    """Return the biased autocovariance (m,) of a series (m,) that is zero in gaps; count: number of other rows.
+    """Return the biased autocovariance (m,) of a series (m,) that is zero in gaps; count: number of rows outside gaps.
 
-    The sum is divided by the number of all rows, independent of the lag.
+    The sum over rows is divided by `count` at every lag.
     """
     size = fast_length(2 * len(x))
     return irfft(np.abs(rfft(x, size)) ** 2, size)[:len(x)] / count if count > 1 else np.zeros(1)
@@ -172,8 +172,7 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     Args:
         equations: rows of all logs.
         beta: base values (base,).
-        inverse: H^-1 (base, base) of the estimate, to correct for absorbed noise; without it residuals are taken as
-            noise.
+        inverse: H^-1 (base, base) of the estimate, to correct for absorbed noise; without it, residuals count as noise.
         weights: w (equations,) of the estimate.
         influence: maps residuals (m, equations) to their influence on a robust estimate (m, equations).
         matrices: whether to compute X' C X, which is one more pass over the data.
@@ -274,8 +273,8 @@ def _noise_matrices(equations: Equations, work: Sequence[Piece], shapes: Sequenc
 
 @dataclass(frozen=True, eq=False)
 class _Absorbed:
-    """The share of the noise that the fit absorbs, by lag k: the sum over t of P[t, t + k] (lags,) for each equation j,
-    with its part P = w_j^2 X_j H^-1 X_j' of the projection.
+    """The noise that the fit absorbs, by lag k: the sum over t of P[t, t + k] (lags,) for each equation j, with its
+    part P = w_j^2 X_j H^-1 X_j' of the projection onto the regressor.
 
     Attributes:
         halves: square roots of w_j^2 H^-1, one per equation.

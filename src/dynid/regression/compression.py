@@ -1,8 +1,7 @@
 """Compression of equations into one triangular factor per joint (`fold`).
 
 The triangular factor of [Y_j tau_j] of joint j is sufficient for least squares. Factors of pieces are stacked and made
-triangular again. This one operation combines files, chunks, threads and machines, and memory does not grow with the
-data.
+triangular again. This operation combines files, chunks, threads and machines, and memory does not grow with the data.
 """
 
 from __future__ import annotations

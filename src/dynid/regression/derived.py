@@ -223,7 +223,7 @@ _KEPT: WeakKeyDictionary[Samples, KeptColumns] = WeakKeyDictionary()
 
 
 def rows_of_segments(equations: Equations) -> dict[tuple[int, Segment], Rows]:
-    """Return the equations of every segment of the logs, by (index of the log, first and last row of the segment)."""
+    """Return the equations of every segment of the logs, by (index of the log, (start, stop) of the segment)."""
     pieces: dict[tuple[int, Segment], list[Piece]] = {}
     for piece in equations.pieces():
         if len(piece.rows):

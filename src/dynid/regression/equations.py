@@ -176,8 +176,8 @@ class TorqueEquations:
 
     @classmethod
     def from_layout(cls, layout: Layout, model: LinearModel, logs: tuple[Samples, ...]) -> Self:
-        """Return the torque equations of logs with the columns of other equations, which are not searched again. model:
-        a model with the same parameters, which may have another gravity."""
+        """Return the torque equations of logs with the layout of other equations, without a new search for its columns.
+        model: a model with the same parameters, which may have another gravity."""
         equations = cls(model, logs, layout.base)
         vars(equations)["layout"] = replace(layout, model=model)
         return equations

@@ -1,8 +1,9 @@
 """Filtered equations without accelerations: of each joint's momentum, or of the whole robot's power or energy.
 
 `dynid.recording.preparation.row_filter` describes the equations. Power and energy would give fast motion too much
-weight. Each such equation is therefore divided by the standard deviation that white torque noise causes in it: the
-variance is sum_j s_j^2 dq_j^2 through the squared filter, with the RMS s_j of a torque's high-frequency part.
+weight. Each such equation is therefore divided by the standard deviation that white torque noise causes in it. Its
+variance is sum_j s_j^2 dq_j^2, filtered by the squared filter weights, with the RMS s_j of the high-frequency part of
+joint j's torque.
 """
 
 from __future__ import annotations

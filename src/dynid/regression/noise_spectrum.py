@@ -13,8 +13,8 @@ covariance of the score then has the additional part
 
     sum of w_i^2 w_j^2 X_i' C_ij X_j over i != j.
 
-R counts at the frequencies of the regressor: noise at others, such as that of torques that are not filtered, does not
-reach the estimate. It is shrunk toward zero by its own standard errors (Schaefer and Strimmer 2005).
+R is computed at the frequencies of the regressor: noise at other frequencies, such as that of unfiltered torques, does
+not affect the estimate. It is shrunk toward zero by its own standard errors (Schaefer and Strimmer 2005).
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ class Regression:
                        sources=tuple(dict.fromkeys(self.sources + other.sources)))
 
     def joined(self, most: int) -> Regression:
-        """Return the regression in at most `most` blocks; small neighbours are merged first, within logs if
-        possible."""
+        """Return the regression in at most `most` blocks; small neighbours are merged first, if possible within
+        logs."""
         if most < 1:
             raise ModelError(f"a regression needs at least one block of time, got {most}")
         if most == 1:  # the sum of all blocks is already computed

@@ -35,8 +35,8 @@ def point_matrix(box: Box, count: int = 3) -> Array:
 def nominal_points(matrix: Array, numbers: Array) -> Array:
     """Return non-negative point masses (points,), kg, whose inertial parameters are nearest to given ones (10,).
 
-    matrix (10, points): see `point_matrix`. Small and equal masses are chosen among many solutions: the prior p of eq.
-    2.76.
+    matrix (10, points): see `point_matrix`. Of many solutions, one of small and nearly equal masses is chosen: the
+    prior p of Sousa, eq. 2.76.
     """
     from scipy.optimize import nnls
 
@@ -47,10 +47,10 @@ def nominal_points(matrix: Array, numbers: Array) -> Array:
 
 def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, count: int = 3,
                boxes: Mapping[str, Box] | None = None, prior: tuple[Array, float] | None = None) -> Fit:
-    """Minimise |R K theta - rho|^2 over masses p >= 0 of points on a grid in a box around each link (eq. 2.76).
+    """Minimise |R K theta - rho|^2 over masses p >= 0 of points on a grid in a box around each link (Sousa, eq. 2.76).
 
-    prior: nominal parameters (parameters,) and the standard deviation of each point mass, kg; adds squared differences
-    from the nominal masses in units of this standard deviation, the second part of eq. 2.76.
+    prior: nominal parameters (parameters,) and the standard deviation of each point mass, kg; the objective then
+    includes the squared differences from the nominal masses in units of this standard deviation.
     """
     from scipy.optimize import nnls
 
@@ -78,7 +78,7 @@ def fit_points(consistency: Consistency, base: BaseParameters, stacked: Stacked,
 
 
 def fit_box(consistency: Consistency, base: BaseParameters, stacked: Stacked) -> Fit:
-    """Minimise |R K theta - rho|^2 with masses, diagonal inertias and friction that are not negative."""
+    """Fit by weighted least squares with masses, diagonal inertias and friction that are not negative."""
     from scipy.optimize import lsq_linear
 
     width = len(consistency.parameters)

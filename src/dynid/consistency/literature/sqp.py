@@ -20,14 +20,14 @@ _SMALLEST_MASS = 1e-6  # kg: lower bound of the mass in the conversion of inerti
 def fit_sqp(consistency: Consistency, base: BaseParameters, stacked: Stacked, *, begin: Array | None = None,
             constraint: Literal["sylvester", "eigenvalues"] = "sylvester", iterations: int = 300,
             prior: tuple[Array, float] | None = None, steps: int = 1) -> Fit:
-    """Minimise |R K theta - rho|^2 by SLSQP with exact gradients of objective and constraints.
+    """Minimise the misfit |R K theta - rho|^2 of base parameters K theta by SLSQP, with exact gradients.
 
     Args:
         begin: initial parameters (parameters,), or None.
         constraint: leading minors (Farhat et al. 2008) or eigenvalues (Mata et al. 2005) of every body's matrix.
         iterations: largest number of iterations.
-        prior: values of base parameters (base,), NaN where unknown, and their common standard deviation s. It adds
-            |(beta - K theta) / s|^2, the second part of eq. 2.69.
+        prior: values of base parameters (base,), NaN where unknown, and their common standard deviation s. The
+            objective then includes |(values - K theta) / s|^2 (Sousa, eq. 2.69).
         steps: 2 starts at the solution of a first problem, in which only masses and diagonal inertias about the centres
             of mass must be positive (Mata et al.).
     """

@@ -1,9 +1,9 @@
 """Closed control loops of the logs of a problem: control law, references, apparent inertias, and simulated motions.
 
 The apparent inertia J of a joint is that of its linear loop: q / qr = (kd follow s^2 + kp s + ki) / (J s^3 + kd s^2 +
-kp s + ki). Friction, gravity and coupling are neglected, so it is only a scale for gains. The mean position is
-removed. A light joint in a stiff loop follows its reference for any small inertia; the lower bound is kd T with the
-sampling period T, the stability limit of the sampled loop.
+kp s + ki). Here qr is the reference and `follow` the share of velocity feed-forward. Friction, gravity and coupling are
+neglected, so J is only a scale for gains. Mean positions are removed. A light joint in a stiff loop follows its
+reference for any small inertia; J is at least kd T, the stability limit of a loop with sampling period T.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Loop:
         return self._closest(theta, self._stable_law, lambda log, law: log.reference)
 
     def run_following(self, theta: Array) -> SimulatedRun:
-        """Simulate the closed loop of every log with parameters theta (parameters,) under the given law; references
+        """Simulate the closed loop of every log with parameters theta (parameters,) under its own law; references
         computed from positions are adapted to these parameters (`following_reference`)."""
         return self._closest(theta, lambda theta, law: law, lambda log, law: self.following_reference(log, theta, law))
 
@@ -160,8 +160,7 @@ class Loop:
     def following_reference(self, log: Log, theta: Array, law: ControlLaw) -> Reference:
         """Return the log's reference, or one with which a robot of parameters theta follows the logged positions.
 
-        A loop without integral action has a steady error under gravity and friction, which the computed reference
-        compensates.
+        Without integral action, gravity and friction cause a steady error, which the computed reference compensates.
         """
         if not log.from_positions:
             return log.reference

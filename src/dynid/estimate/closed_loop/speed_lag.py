@@ -1,7 +1,8 @@
 """Delay of a controller's velocity feedback, estimated from the logged torques.
 
-The logged torque shows the velocity that the controller used: v = (kp (qr - q) + kd follow dqr - tau) / kd. With a
-delay d, v = dq - d ddq, which has the effect of an inertia smaller by d kd.
+The logged torque tau shows the velocity v that the controller used: v = (kp (qr - q) + kd follow dqr - tau) / kd, for
+the reference qr, the gains kp and kd, and the share `follow` of velocity feed-forward. With a delay d, v = dq - d ddq:
+the inertia seems smaller by d kd.
 """
 
 from __future__ import annotations

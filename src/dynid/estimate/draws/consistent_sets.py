@@ -1,8 +1,8 @@
 """Projection of many parameter vectors into the consistent set at once, with base values kept if possible.
 
-First case: the point nearest to the estimate with the drawn base values b is consistent. The other parameters are then
-sampled from the prior, along directions that keep b, inside the set. This uses elliptical slice sampling (Murray, Adams
-and MacKay 2010).
+The base values b of a draw are random values from the posterior. First case: the point nearest to the estimate with
+base values b is consistent. The other parameters are then sampled from the prior inside the set, along directions that
+keep b, by elliptical slice sampling (Murray, Adams and MacKay 2010).
 
 Second case: that point is not consistent. The draw becomes the consistent x that minimises |W (A x - b)|^2 + weight |x
 - drawn|^2, where W whitens by the posterior and A maps to base values. As the weight is small, x mainly changes in the
@@ -13,10 +13,10 @@ product and one batch of 4 x 4 eigenvalue problems.
 If many draws change b, their covariance shrinks. The draws are then alternately mapped to the posterior's mean and
 covariance, by the linear map nearest to the identity, and projected into the consistent set.
 
-Mean and covariance cannot always be matched together. If the estimate is on the border of the set, consistent robots
-with its mean stay in that face of the border and have no variance across it. The target covariance is then c times the
-posterior's. The factor c is such that torques have the stated variance: combinations that consistency leaves free have
-more spread.
+Mean and covariance cannot always be matched together. If the estimate is on the border of the set, consistent robots of
+this mean are all in one face of the border and have no variance across it. The target covariance is then c times the
+posterior's. The factor c gives torques their stated variance: combinations that consistency leaves free have more
+spread.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class BaseMap:
         rows: (combinations, parameters), W A in the coordinates of `BodyScaling`; those of known values last.
         centre: (combinations,), whitened values of the estimate.
         spread: number of combinations that are drawn; the others are known.
-        torque_weight: (spread, spread), with a trace of one. Its product with the covariance of the drawn combinations
-            has as trace the torque variance relative to the stated one, averaged over joints.
+        torque_weight: W (spread, spread) of unit trace: trace(W C) is the torque variance, relative to the stated one,
+            of drawn combinations with covariance C, averaged over joints.
     """
 
     rows: Array
@@ -155,7 +155,7 @@ def with_matched_moments(scaling: BodyScaling, base: BaseMap, found: ConsistentD
                          ) -> ConsistentDraws:
     """Return the draws with sample mean and covariance of base values as near to the posterior's as the set allows.
 
-    The variance of torques is the stated one, by an inflation of the covariance where the set restricts a part of it.
+    If the set restricts some combinations, the covariance is inflated so that torques have the stated variance.
 
     targets: (draws, combinations), the whitened values that were drawn.
     """
@@ -200,8 +200,7 @@ def _with_base_kept(scaling: BodyScaling, base: BaseMap, x: Array, targets: Arra
 
 @dataclass(frozen=True, eq=False)
 class _Splitting:
-    """State of the alternating direction method of multipliers: consistent points and scaled multipliers, both
-    (draws, parameters)."""
+    """State of the alternating direction method: consistent points and scaled multipliers, both (draws, parameters)."""
 
     scaling: BodyScaling
     base: BaseMap

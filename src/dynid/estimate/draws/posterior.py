@@ -45,8 +45,7 @@ class Draws:
         estimate: the estimate.
         theta: standard parameters of each draw (draws, parameters).
         as_drawn: mask of draws that were consistent as drawn from posterior and prior (draws,).
-        kept_base: mask of draws with exactly the drawn base values (draws,). Other draws have the nearest base values
-            of a consistent robot.
+        kept_base: mask of draws with exactly the drawn base values (draws,); others have the nearest consistent ones.
         distance: distance of the base values from the drawn ones in standard errors (draws,).
         seed: seed of the random numbers.
         spread: relative standard deviation of the prior.

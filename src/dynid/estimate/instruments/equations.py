@@ -35,7 +35,7 @@ def instrumented_entries(plain: Layout, instruments: Array, measured: Array) -> 
 
 @dataclass(frozen=True, eq=False)
 class Instrumented(Derived):
-    """Measured equations with instruments Z, the regressor along noise-free motions, in front of their columns.
+    """Measured equations [Z Y tau] with instruments Z, which are the regressor along noise-free motions.
 
     motions: one per log, at the rows of its samples. tapers: factor on Z of each equation (samples, dof), between 0
     and 1. A row with zero Z has no influence.
@@ -59,7 +59,7 @@ class Instrumented(Derived):
         return Rows(self.layout, entries, np.ones_like(measured.keep), measured.known)
 
     def instruments(self, piece: Piece) -> Array:
-        """Return tapered instruments Z of a piece (layout.rows, samples), dry friction smoothed; torques are unused."""
+        """Return the tapered instruments Z of a piece (layout.rows, samples), with smoothed dry friction columns."""
         motion, taper, layout = self.motions[piece.log], self.tapers[piece.log], self.equations.layout
         window = hann(motion.rate)
         half = len(window) // 2
@@ -134,7 +134,7 @@ WINDOW = 0.04  # s, over which instruments are tapered and their dry columns smo
 
 
 def hann(rate: float, length: float = WINDOW) -> Array:
-    """Return the weights of a Hann window of this length (s) at `rate` Hz; their number is odd and their sum is 1."""
+    """Return the weights of a Hann window of `length` seconds at `rate` Hz; their number is odd and their sum is 1."""
     half = max(2, round(0.5 * length * rate))
     weights = np.hanning(2 * half + 3)[1:-1]
     return weights / weights.sum()

@@ -7,10 +7,10 @@ however, use a smoothed velocity, and the machine may vibrate around a reversal.
 motion, the bias is -(Z'Y)^-1 Z'(Y - Y_w) b, see `dynid.estimate.motion_errors`.
 
 The covariance of the estimate is (Z'Y)^-1 S (Z'Y)^-T, with S the covariance of Z'residual under residuals correlated in
-time and between joints. Both are evaluated at the low rate, since Z has no faster parts. S is summed over frequencies,
-S_jl = sum_k Z_j(k) P_jl(k) Z_l(k)* / rows with the residuals' cross-spectrum P, so that the noise of second differences
-above the motion's frequencies does not count. Residuals are first divided by their local amplitude, because a coarse
-encoder has most error where a joint is slow.
+time and between joints. Bias and covariance are evaluated at the rate of the residuals, since Z has no faster parts. S
+is summed over frequencies, S_jl = sum_k Z_j(k) P_jl(k) Z_l(k)* / rows with the residuals' cross-spectrum P, so that the
+noise of second differences above the motion's frequencies does not count. Residuals are first divided by their local
+amplitude, because a coarse encoder has most error where a joint is slow.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Projected:
     """Equations of all joints projected on the instruments: minimise |r beta - rho| (Ardiani, eq. 2.9).
 
     Attributes:
-        r: (kept, kept), Q_Z'Y.
+        r: (kept, kept), Q_Z'Y with the QR factorisation Z = Q_Z z.
         rho: (kept,), Q_Z'tau.
         z: (kept, kept), triangular factor of Z.
         kept: indices of the excited base columns.
@@ -97,7 +97,7 @@ class Projected:
 def project(regression: Regression, weights: Array, rows: int) -> Projected:
     """Return compressed `Instrumented` equations, weighted by joint (dof,), projected on their instruments.
 
-    R of [Z Y tau] contains Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34).
+    With Z = Q_Z z, the triangular factor of [Z Y tau] contains Q_Z'Y and Q_Z'tau (Janot, Vandanjon, Gautier, eq. 34).
     """
     stacked, base = regression.stack(weights), regression.base
     b = len(base) // 2
@@ -139,7 +139,7 @@ def low_decimation(samples: Samples) -> Decimation | None:
 
 @dataclass(frozen=True, eq=False)
 class LowRate:
-    """Instruments and residuals of the equations at the low rate.
+    """Instruments and residuals of the equations at the low rate `LOW_RATE`.
 
     Attributes:
         z: instruments of each joint (columns, rows).
@@ -242,8 +242,7 @@ def spectral_covariance(projected: Projected, low: LowRate, weights: Array) -> A
 def spectral_freedom(projected: Projected, low: LowRate, weights: Array) -> float:
     """Return the degrees of freedom of the covariance: the smallest of the residual spectra of all joints.
 
-    Every frequency of a periodogram has two degrees of freedom, of which the fit uses a part at the frequencies of the
-    instruments.
+    Every frequency of a periodogram has two degrees of freedom. The fit uses a part where instruments have power.
     """
     spectra, counted = _instrument_spectra(low, residual_amplitude(low)), multiplicity(len(low.residual))
     free = [_free(share) for share in _leverage(spectra, low.columns, weights, projected.kept, counted)]
@@ -310,10 +309,10 @@ def _beside_gaps(shape: Array, kept: Array) -> Array:
 def residual_amplitude(low: LowRate) -> Array:
     """Return the local amplitude (dof, rows) of each joint's residuals, at least a fifth of their standard deviation.
 
-    It is averaged over many correlation times of the scaled residuals, because a shorter average would remove slow
-    components. Amplitude and correlation time are determined iteratively, starting from short windows. Few correlation
-    times fit into a short log: the logarithm of the amplitude over n rows of normal noise with autocorrelation rho has
-    the variance sum rho^2 / 2n by chance. It is shrunk toward its mean by this share of its variance.
+    The amplitude is averaged over many correlation times of the scaled residuals, because a shorter average would
+    remove slow components. Amplitude and correlation time are determined iteratively, starting from short windows. Few
+    correlation times fit into a short log: the logarithm of the amplitude over n rows of normal noise with
+    autocorrelation rho has the variance sum rho^2 / 2n by chance. It is shrunk toward its mean by this share.
     """
     local = np.empty(low.residual.T.shape)
     for j, least in enumerate(np.maximum(_MIN_AMPLITUDE_SHARE * low.residual_std, 1e-300)):

@@ -68,7 +68,7 @@ def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, f
 
 
 def response(parameters: Array, x: Array, rate: float) -> Array:
-    """Return the response (ticks,) of the fitted loop to a reference x (ticks,) that starts at rest."""
+    """Return the response (ticks,) of the fitted loop, initially at rest, to a reference x (ticks,)."""
     a2, a1, b1 = parameters
     return loop_response([b1, 1.0], [a2, a1, 1.0], x, rate)
 

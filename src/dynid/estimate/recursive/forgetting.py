@@ -100,8 +100,9 @@ class VectorForgetting(Forgetting):
     diagonal matrix L of the factors (Ardiani, eq. 4.12).
 
     `factors` are given by the name of a base parameter or number of a joint, `others` applies to all other parameters.
-    The factor acts on both sides: equal factors are Exponential(factor ** 2). A stream without a prior starts at zero
-    with a standard deviation of 10 for each base parameter, as in that work. As text: "vector:0.9995,1=0.999,Fc2=0.99".
+    The factors act on both sides of P: equal factors have the effect of Exponential(factor ** 2). A stream without a
+    prior starts at zero with a standard deviation of 10 for each base parameter, as in Ardiani. As text:
+    "vector:0.9995,1=0.999,Fc2=0.99".
     """
 
     factors: Mapping[str, float] | None = None
@@ -144,7 +145,7 @@ class Variable(Forgetting):
     """Variable forgetting: the factor is 1 - e^2 / ((1 + x P x') memory noise^2), at least `least`.
 
     e is the prediction error of a row x, P the covariance before it (Fortescue and others 1981). A well predicted
-    sample causes no forgetting. memory: samples.
+    sample causes no forgetting. memory: length, samples.
     """
 
     memory: float = 1000.0

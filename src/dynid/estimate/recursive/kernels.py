@@ -175,13 +175,13 @@ def update(r: Array, norms: Array, beta: Array, x: Array, u: Array, space: Array
     3.13), and to its joint's factor of this interval (`fold_rows`).
 
     entries (rows, m): each joint's columns and then its torque, starts[j] to starts[j + 1]; columns (rows,): their
-    columns in r. keep (m, dof). scale (dof,): factors on the rows. factors: of forgetting, one per sample (NONE: of
-    the whole, DIRECTIONAL: along each row), one per column (VECTOR), or the least factor, the memory and the mean
-    squared innovation so far (VARIABLE). adds: rows with x P x' below it are excluded, also in `keep`. spread (2,
-    dof): standard deviation and number of innovations, for the down-weighting of rows beyond `robust` times it, also
-    in `entries`; 0 for never. history (m or 0, b): the estimate after each sample. ring (n, dof): normalised
-    innovations, from row `place` on. tally (3, dof): sums of their squares, of rows, and of log(1 + x P x') / 2. x,
-    u, space, which: work space.
+    columns in r. keep (m, dof). scale (dof,): factors on the rows. factors: of forgetting, one per sample (NONE: of the
+    whole, DIRECTIONAL: along each row), one per column (VECTOR), or the least factor, the memory and the mean squared
+    innovation so far (VARIABLE). adds: rows with a smaller x P x' are skipped, and excluded in `keep`. spread (2, dof):
+    standard deviation and number of innovations, to down-weight rows (also in `entries`) beyond `robust` times the
+    former; 0: never. history (m or 0, b): the estimate after each sample. ring (n, dof): normalised innovations, from
+    row `place` on. tally (3, dof): sums of their squares, of rows, and of log(1 + x P x') / 2. x, u, space, which: work
+    space.
     """
     width, b, dof = len(r), len(beta), len(starts) - 1
     owners = which[len(which) // 2:]

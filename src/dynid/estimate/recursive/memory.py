@@ -26,7 +26,7 @@ _EQUAL_SHARES = np.zeros(0)  # weights of samples without forgetting
 
 
 def factor_width(layout: Layout) -> int:
-    """Return the number of columns of a triangular factor: those of layout and base parameters, and the torque."""
+    """Return the width of a triangular factor: base parameters, further columns of the layout, and the torque."""
     return 1 + max(int(own.max(initial=len(layout.base) - 1)) + 1 for own in layout.columns)
 
 
@@ -117,8 +117,8 @@ class Memory:
         self.filled, self.begun = 0, self.log
 
     def fade_by_age(self, log: float) -> None:
-        """Replace all earlier forgetting: weight the data by exp(log * age). log: logarithm of the forgetting factor;
-        the age is counted in samples."""
+        """Replace all earlier forgetting: weight data by exp(log * age); log: logarithm of the factor per sample of
+        age."""
         self.settle()
         self.log = self.begun = 0.0
         self.blocks = [block._replace(log=-log * (self.done - block.stop)) for block in self.blocks]

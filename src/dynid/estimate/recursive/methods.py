@@ -39,7 +39,7 @@ def rls(problem: Problem, *, forgetting: float | str | None = None, prior_std: f
         prior_std: initial standard deviation, the root of P's diagonal; without it there is no prior.
         start: initial values.
         noise: standard deviation of the torques, which sets the weights of the joints; by default estimated as in
-            `wls`; 1 gives the form of the cited work.
+            `wls`; 1 gives Ardiani's form.
         robust: standard deviations beyond which a row is down-weighted, 0 for never.
     """
     return _over_logs(problem, "rls", _options(problem, forgetting, prior_std, start, noise, robust))
@@ -89,7 +89,7 @@ def mrls(problem: Problem, *, wanted: float | None = None, start: Start = "zero"
 
     Args:
         problem: the identification problem.
-        wanted: required standard error of a parameter, in its unit; by default the value that alone would explain the
+        wanted: required standard error of a parameter, in its unit; by default the value that alone explains the
             torque.
         start: values of the other parameters.
         limits: limits of standard parameters by name, converted to base parameters by interval arithmetic (s. VI); or

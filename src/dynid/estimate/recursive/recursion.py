@@ -34,7 +34,7 @@ _MAX_SEGMENTS = 20  # stored segments between restarts
 
 @dataclass(frozen=True, eq=False)
 class RestartSegment:
-    """Data of a stream between two restarts, samples start..stop, and the estimate (base,) before the first one."""
+    """Data of a stream between two restarts, samples start..stop, and the estimate (base,) before them."""
 
     start: int
     stop: int
@@ -134,8 +134,9 @@ class Recursion:
     def _fade_instrumented(self, vector: Array) -> None:
         """Apply forgetting per parameter to rows with instruments: Z'Y := V Z'Y V, with the estimate unchanged.
 
-        This is P := V^-1 P V^-1 of eq. 4.12, where P is (Z'Y)^-1. vector (base,): the factors. Columns of Z and Y are
-        multiplied by them, and tau becomes tau - Y beta + Y V beta, so that its residual does not change.
+        This is P := V^-1 P V^-1 (Ardiani, eq. 4.12) for P = (Z'Y)^-1. vector (base,): the factors, the diagonal of V.
+        Columns of Z and Y are multiplied by the factors, and tau becomes tau - Y beta + Y V beta, so that its residual
+        does not change.
         """
         self.solve()
         b, r = len(self.beta), self.r
@@ -212,7 +213,7 @@ class Recursion:
 
     def learn_noise(self) -> None:
         """Update the joint weights from the stored blocks, and recompute the factor of the current estimate. Nothing
-        changes if there are too few blocks, or if they do not contain the same data as this factor."""
+        changes if there are too few rows, or if the blocks do not contain the same data as this factor."""
         found = self.regression()
         if not self.forgetting.scalar or sum(found.rows) <= ROWS_PER_PARAMETER * len(self.beta):
             return

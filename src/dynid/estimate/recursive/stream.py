@@ -213,8 +213,8 @@ def add_in_turn(recursion: Recursion, entries: Array, keep: Bools) -> Array:
 
 
 def add_own(recursion: Recursion, entries: Array, keep: Bools, beta: Array) -> None:
-    """Add samples (layout.rows, m) by S-IDIM-RLS-B: beta (base,) is updated joint by joint, the factor as in least
-    squares. The prior must include every parameter."""
+    """Add samples (layout.rows, m) by S-IDIM-RLS-B: beta (base,) is updated joint by joint, the triangular factor as in
+    least squares. The prior must include every parameter."""
     b = len(beta)
     if np.any(np.diag(recursion.r)[:b] <= 0.0):
         raise ModelError("method 's-rls-b' needs a prior with a standard deviation for every base parameter")

@@ -39,14 +39,15 @@ def make_watcher(forgetting: Forgetting, dof: int, base: int) -> Watcher | None:
 class InnovationTest:
     """Detector of changes in the innovations, which restarts the recursion.
 
-    The mean squared innovation of a window relative to its long-term mean is 1 while nothing changes. Its variation
-    depends on the autocorrelation; both are estimated. Excesses over 1.5 spreads are summed (CUSUM), and a sum of
-    twelve, with the mean above the threshold, is a change.
+    The mean squared innovation of a window relative to its long-term mean is 1 while nothing changes. The standard
+    deviation of this ratio depends on the autocorrelation and is estimated too. Excesses of (ratio - 1) over 1.5
+    standard deviations are summed in units of these (CUSUM). A sum above 12, with the ratio above the threshold, is a
+    change.
 
     Attributes:
         usual: long-term mean of the squared innovations of each joint (dof,).
         seen: number of windows of each joint (dof,).
-        spread: mean square of (ratio - 1).
+        spread: estimated mean square of (ratio - 1).
         total: the CUSUM sum.
     """
 
@@ -112,8 +113,7 @@ def after_change(recursion: Recursion, window: int) -> Array:
     """Return prior equations (base, base) of unit variance, for parameters that may just have changed.
 
     Their covariance is P times the low-frequency power of the noise, plus a change of every parameter. This change is
-    proportional to the value that alone would explain the torque. It is scaled to the innovations of the last two
-    windows of samples.
+    proportional to the value that alone explains the torque, and scaled to the innovations of the last two windows.
     """
     b, dof = len(recursion.beta), len(recursion.joints)
     r, norms = recursion.r, np.where(recursion.norms > 0.0, recursion.norms, np.inf)
@@ -179,7 +179,7 @@ class MemoryChoice:
         factors: one triangular factor of the weighted data per memory length.
         score: log evidence of recent blocks for each memory length.
         chosen: index of the best memory length.
-        before: the last block.
+        before: triangular factor of the last block.
         power: noise power at the rate of blocks, per parameter, from the increase of the residual when neighbouring
             blocks share parameters. The power of single rows would mistake slow noise for a change.
     """
@@ -264,7 +264,8 @@ def log_evidence(old: Array, new: Array, power: float) -> float:
     """Return the log predictive probability of the rows between an old and a new triangular factor, up to a common
     constant. power: low-frequency noise power, in units of the rows.
 
-    It is -(rest_new - rest_old) / (2 power) - sum log(R_new,ii / R_old,ii), with `rest` the residual sum of squares.
+    The result is -(rest_new - rest_old) / (2 power) - sum log(R_new,ii / R_old,ii), with `rest` the residual sum of
+    squares.
     """
     low, high = (np.diag(r)[:-1] for r in (old, new))
     known = (low > 1e-9 * np.linalg.norm(old[:, :-1], axis=0)) & (high > 0.0)

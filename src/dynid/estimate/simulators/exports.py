@@ -283,8 +283,8 @@ def mujoco_actuator(joint: SimulatedJoint) -> str | None:
     """Return the actuator of a joint as MJCF, or None where no drive is known.
 
     A motor with known winding is a `dcmotor` that takes a voltage. A controller with an integral gain is a `pid`, one
-    without it a `position`, with force = stiffness (command - q) - kd dq. The number of samples of a delay is that of
-    MuJoCo's default time step.
+    without it a `position`, with force = stiffness (command - q) - kd dq. A delay is counted in MuJoCo's default time
+    steps.
     """
     if not joint.is_driven:
         return None
