@@ -92,7 +92,7 @@ class _Law:
 
 
 def _split(known: Mapping[str, float], parts: Mapping[str, Array], fixed: Array) -> tuple[Array, dict[str, Array]]:
-    """Return the torque (samples,) of the known parameters plus `fixed`, and the regressors of the unknown
+    """Return the torque (samples,) of the known parameters plus the torque `fixed`, and the regressors of the unknown
     parameters."""
     total = fixed + sum((known[name] * column for name, column in parts.items() if name in known), np.zeros(len(fixed)))
     return total, {name: column for name, column in parts.items() if name not in known}

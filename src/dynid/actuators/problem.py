@@ -156,7 +156,7 @@ class ChainProblem:
         return [len(log.signals.t) for log in self.logs]
 
     def affected_rows(self, k: int) -> slice:
-        """Return the rows that unknown k affects: those of one simulation for an initial state, all rows for a
+        """Return the rows that unknown k affects: the rows of one simulation for an initial state, all rows for a
         parameter."""
         one = self.unknowns[k]
         if not one.is_nuisance:
