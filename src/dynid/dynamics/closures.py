@@ -288,8 +288,7 @@ def angle_bias_lanes(first, second, i, j, one, two, out, batch):
 
 @njit(**INNER_BORROWING)
 def bias_lanes(closures, n, equations, ends, motions, sides, batch):
-    """Compute the velocity-dependent second derivatives of the chosen equations, in column n of the right-hand
-    sides."""
+    """Compute the velocity-dependent second derivatives of chosen equations, in column n of the right-hand sides."""
     row, c = 0, 0
     for k in range(len(closures.kinds)):
         kind, first, second = closures.kinds[k], ends[k, 0], ends[k, 1]
