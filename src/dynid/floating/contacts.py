@@ -115,8 +115,8 @@ def null_rows(jacobian: Array, owners: Sequence[int], standing: Bools, noise: Ar
 
     In coordinates divided by the noise of their equations, the matrix is an orthonormal basis of the null space of the
     active contacts' Jacobian, so the remaining rows have uncorrelated noise of equal variance. In each interval without
-    a change of contacts, the basis is chosen nearest to some of the coordinates. The basis is therefore smooth in time,
-    and each row has the name of a coordinate.
+    a change of contacts, each basis vector is as near as possible to the axis of one coordinate. The basis is therefore
+    smooth in time, and each row has the name of a coordinate.
 
     Args:
         jacobian: Jacobian of all contacts (samples, rows, coordinates).

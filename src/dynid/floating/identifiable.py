@@ -29,9 +29,9 @@ def floating_base_parameters(model: Model, equations: FloatingEquations, *, cont
 
     Args:
         model: model of a robot with a free base.
-        equations: "wrenches", "base", "projected" or "flight", see `prepare_floating`. "flight" means rows of the
-            joints without a force sensor. "base" rows have the base parameters of the whole robot (Ayusawa, Venture and
-            Nakamura 2014), except friction and rotor inertias, which do not affect these rows.
+        equations: "wrenches", "base", "projected" or "flight", see `prepare_floating`. "flight" here means the rows of
+            the joints alone, as without a force sensor. "base" rows have the base parameters of the whole robot
+            (Ayusawa, Venture and Nakamura 2014), except friction and rotor inertias, which do not affect these rows.
         contacts: contacts of "projected" equations.
         schedules: combinations of standing contacts that occur, one bool for each contact; default: all stand.
         seed: seed of the random motions.
