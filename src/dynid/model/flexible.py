@@ -5,7 +5,8 @@ With q the positions of the links and th those of the motors, divided by the gea
     tau = Y(q, dq, ddq) theta + f_l(dq) + Jm ddth + f_m(dth)      motor and link together
     tau = Jm ddth + f_m(dth) + K (th - q) + Ko + D (dth - dq)     the motor alone
 
-The first equation does not contain the spring, the second does not contain the link. Both have the same torque noise.
+K, D, Ko: stiffness, damping and offset of the spring. Jm: rotor inertia. f_l, f_m: friction of link and motor. Both
+equations have the same torque tau, and so the same noise.
 """
 
 from __future__ import annotations

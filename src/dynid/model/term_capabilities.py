@@ -97,7 +97,7 @@ class Capabilities:
         load: entries as a function of the torques of the bodies.
         kernels: torques and inertia matrices at once.
         single_sample: entries of one sample; by default derived for a term without history or kernel.
-        step: update of its memory from sample to sample, for generated code. It needs a history.
+        step: update of its memory from sample to sample, for generated code; only with `history`.
         elements: elements of a compiled simulation.
         momentum: momentum and force without accelerations.
         slow_joints: joints whose rows at low speed it needs.
@@ -125,7 +125,7 @@ def capabilities(term: Term) -> Capabilities:
     """Return the optional capabilities of a term.
 
     Raises:
-        ModelError: for a term with some but not all methods of a capability, or with unknown data.
+        ModelError: for a term with some but not all methods of a capability, or with an unknown entry in `learned`.
     """
     found: dict[str, Any] = {}
     for name in _CAPABILITY_NAMES:
