@@ -77,7 +77,7 @@ def parse_pose(value: Any, unit: float, what: str) -> Array:
 
 
 def parse_inertia(value: Any, what: str) -> Array:
-    """Return the ten inertial parameters (10,) of a link from one of the three forms of a robot file."""
+    """Return the ten inertial parameters (10,) of a link, given in one of the three forms of `robot.robot_files`."""
     keys = set(value) if isinstance(value, dict) else set()
     if keys == set(ten.NAMES):
         return parse_vector([value[name] for name in ten.NAMES], 10, what)

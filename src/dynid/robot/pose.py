@@ -209,7 +209,7 @@ def body_rates(vector: Array, first: Array, second: Array) -> tuple[Array, Array
     """Return angular velocity and acceleration in body axes (samples, 3), rad/s and rad/s^2, from a rotation vector
     (samples, 3), rad, and its first and second derivative by time.
 
-    With the right Jacobian of the exponential, w = r' - a r x r' + b r x (r x r').
+    With r the vector and p = |r|, w = r' - a r x r' + b r x (r x r'), a = (1 - cos p) / p^2, b = (p - sin p) / p^3.
     """
     square = np.einsum("si,si->s", vector, vector)[:, None]
     size = np.sqrt(np.maximum(square, 1e-12))
