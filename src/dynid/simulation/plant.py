@@ -96,7 +96,7 @@ class Flexible:
 class Ripple:
     """Torque ripple of the motor that its current does not show: amplitude sin(periods q + phase).
 
-    Each is one number or one per joint. amplitude: N m or N. periods: per rad (or m) of the joint. phase: rad.
+    Every value is one number or one per joint. amplitude: N m or N. periods: per rad (or m) of the joint. phase: rad.
     """
 
     amplitude: ArrayLike

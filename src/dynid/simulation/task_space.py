@@ -92,7 +92,7 @@ class ToolLaw(ControlLaw):
         return Tool(frame_pose(robot, self.frame, q), here, here @ dq, (after - before) @ dq / (2.0 * _DIFFERENCE_TIME))
 
     def tool_inertia(self, q: Array) -> Array:
-        """Return the inertia of the tool (axes, axes) at a posture (dof,): A of eq. 2.29, kg and kg m^2."""
+        """Return the inertia of the tool (axes, axes) at a posture (dof,): A of Sousa, eq. 2.29, kg and kg m^2."""
         matrix = inertia_matrix(self.model.robot, self.bodies, q) + self.rotor_inertia
         inverse = self.split(matrix, self.tool(q, np.zeros(self.model.dof)))
         return np.asarray(inverse.T @ matrix @ inverse)

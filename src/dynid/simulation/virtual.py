@@ -183,7 +183,7 @@ def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.
 
 
 def in_counts(x: Array, step: Array) -> Array:
-    """Return positions (samples, joints) rounded to the steps (joints,) of their encoders; a step of zero does not
+    """Return positions (samples, joints) rounded to the steps (joints,) of their encoders; a zero step does not
     round."""
     return np.where(step > 0, np.where(step > 0, step, 1.0) * np.floor(x / np.where(step > 0, step, 1.0) + 0.5), x)
 
