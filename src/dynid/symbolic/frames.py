@@ -55,7 +55,7 @@ class Link:
 
     @property
     def handed(self) -> tuple[int, ...]:
-        """Numbers of the parameters of the body, from 0 to 9, that can be assigned to the previous body."""
+        """Indices, from 0 to 9, of the body's inertial parameters that can be assigned to the previous body."""
         return (0, 1, 2, 3, 4, 5) if self.sliding else (5, 8, 9)
 
 
