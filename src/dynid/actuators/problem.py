@@ -130,7 +130,7 @@ class ChainProblem:
 
     @property
     def coarse(self) -> ChainProblem:
-        """Problem with the longer integration step that suffices for sensitivities."""
+        """The same estimation problem with the longer integration step that suffices for sensitivities."""
         return self if self.step == self.slope_step else replace(self, step=self.slope_step)
 
     @property

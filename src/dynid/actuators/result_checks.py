@@ -123,7 +123,7 @@ def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
 
 
 def _interval(problem: ChainProblem) -> float:
-    """Return the median sampling interval, s."""
+    """Return the median sampling interval of the first log, s."""
     return float(np.median(np.diff(problem.logs[0].signals.t)))
 
 

@@ -177,7 +177,7 @@ class FlexibleModel:
                 out[place[equation, parameter]] = values
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return the regressor Y with tau = Y parameters (samples, dof, parameters)."""
+        """Return the regressor Y (samples, dof, parameters), where the torques are Y times the parameters."""
         q, dq, ddq = (np.atleast_2d(np.asarray(signal, dtype=float)) for signal in (q, dq, ddq))
         n = self.links.dof
         out = np.zeros((len(q), self.dof, len(self.parameters)))

@@ -105,7 +105,7 @@ def parse_values(values: Any, file: str) -> dict[str, float]:
 
 
 def angle_unit(table: Mapping[str, Any], file: str) -> float:
-    """Return the number of radians in one unit of the file's angles."""
+    """Return the angle unit of a robot file in rad: 1 for radians, pi / 180 for degrees."""
     if table.get("angles", "radians") not in ("radians", "degrees"):
         raise RobotError(f"robot file '{file}' must set angles = \"radians\" or \"degrees\", got {table['angles']!r}")
     return math.pi / 180 if table.get("angles") == "degrees" else 1.0

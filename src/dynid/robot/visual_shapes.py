@@ -277,7 +277,7 @@ def _parts(name: str) -> tuple[str, ...]:
 
 
 def _agreement(parts: Iterable[str], wanted: tuple[str, ...]) -> int:
-    """Return how many of the last parts of two paths are equal."""
+    """Return how many names at the ends of two paths are equal, upper or lower case."""
     count = 0
     for part, other in zip(reversed(tuple(parts)), reversed(wanted), strict=False):
         if part.lower() != other.lower():

@@ -363,5 +363,5 @@ class _MjcfPage(XmlPage):
 
 
 def joint_attributes(names: Sequence[str], **columns: Array) -> dict[str, dict[str, float]]:
-    """Return the attributes of each joint from arrays (dof,) by attribute."""
+    """Return a table of attributes for each joint, from one array (dof,) per attribute."""
     return {name: {key: float(values[j]) for key, values in columns.items()} for j, name in enumerate(names)}

@@ -257,7 +257,8 @@ def spring_rate(plant: Plant, inverse_inertias: Array) -> float:
     """Return the fastest rate, 1/s, of oscillation or decay of the motors relative to their links; zero for rigid
     joints.
 
-    inverse_inertias (k, n, n): inverse inertia matrices of the links at k postures, of which the worst is used.
+    inverse_inertias (k, n, n): inverse inertia matrices of the links at k postures, of which the fastest rate is
+    returned.
     """
     bends = np.isfinite(plant.flexible[:, 0]) if len(plant.flexible) else np.zeros(0, dtype=bool)
     if not bends.any():
@@ -314,11 +315,12 @@ def sign_widths(plant: Plant, inverse_inertias: Array, step: float, speed: Array
     """Return a width for every sign, as small as the integrator's step allows.
 
     Near rest, dry friction damps the velocity at the rate Fc w'M^-1 w / width, and RK4 is stable up to 2.78 / step. The
-    width is at least a thousandth of the fastest reference speed. Rows along the same direction share the step.
+    width is at least a thousandth of the fastest reference speed. For several rows along the same direction, the
+    friction levels are added.
 
     Args:
         plant: the simulated robot.
-        inverse_inertias: M^-1 (k, n, n) along the motion, of which the worst counts.
+        inverse_inertias: M^-1 (k, n, n) along the motion, of which the largest mobility w'M^-1 w counts.
         step: step of the integrator, s.
         speed: fastest reference speed of each joint (n,), rad/s or m/s.
         torques: largest torques of the bodies along the motion (n,), for load-dependent friction.

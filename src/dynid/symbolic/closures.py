@@ -33,8 +33,8 @@ class LoopMotion:
     """Motion of the dependent joints, on a graph in the symbols q, q_follow and dq.
 
     Attributes:
-        rates: X (dependent, dof).
-        rate_slopes: dX/dt (dependent, dof).
+        rates: velocities X (dependent, dof) of the dependent joints for unit velocities dq.
+        rate_slopes: time derivative dX/dt (dependent, dof).
         bias: dX/dt dq (dependent,).
         correction: Newton step (dependent,) for positions q_follow that do not quite close the loops.
     """

@@ -360,7 +360,7 @@ def _inputs(name: str, plan: ModelLayout) -> str:
 
 
 def _of_frame(name: str, w: Writer, wanted: str) -> list[Output]:
-    """Return the outputs of `kinematics` or `jacobian` of the frame with the name `wanted`."""
+    """Return the outputs of the function `name`, "kinematics" or "jacobian", for the frame `wanted`."""
     frame = w.plan.tree.frame(wanted)
     if frame.body == BASE:
         raise ModelError(f"frame '{wanted}' is fixed to the base, so its pose is constant; name a frame that moves")

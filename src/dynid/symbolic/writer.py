@@ -135,7 +135,7 @@ class Writer:
 
     @cached_property
     def memory(self) -> Vector:
-        """Memory of all terms with memory, an input of the generated function."""
+        """States of all terms with memory, such as LuGre friction; an input of the generated function."""
         return self.graph.symbols("memory", self.plan.remembers)
 
     def loads(self, term: Term, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:
