@@ -248,7 +248,8 @@ class ChainProblem:
         return np.concatenate(parts)
 
     def estimating(self, names: Sequence[str], *, shared: Sequence[str] = ()) -> ChainProblem:
-        """Return the problem with other unknowns: parameters `names` of each joint, and `shared` by all joints."""
+        """Return the problem with other unknowns: parameters `names` of each joint, and `shared` parameters of all
+        joints."""
         items = self.items
         if self.logs:
             # A command is logged at most one interval after it was sent, so the delay is at least minus one interval.

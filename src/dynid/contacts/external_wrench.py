@@ -105,7 +105,7 @@ class ExternalWrench:
 
     @property
     def delay(self) -> float:
-        """Delay between a sample and its wrench estimate, s; NaN before the first row is complete."""
+        """Delay between a sample and its wrench estimate, s; NaN before the first estimate."""
         return self._observer.delay
 
     @property
@@ -120,7 +120,7 @@ class ExternalWrench:
 
     @one_blas_thread()
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> WrenchRows:
-        """Add positions (m, dof) and torques (m, dof) at times (m,), s, and return the rows that they complete."""
+        """Add positions (m, dof) and torques (m, dof) at times (m,), s, and return the wrenches that are then known."""
         torques = self._observer.push(*fed_samples(t, q, tau, self.robot.dof))
         blocks = [torques.rows(slice(k, k + _AT_ONCE)) for k in range(0, max(len(torques.t), 1), _AT_ONCE)]
         found = [self._wrenches(block) for block in blocks]

@@ -120,7 +120,7 @@ class ModelRows:
                          self._done.append, feeding, 0.0)
 
     def push(self, t: Array, q: Array, tau: Array) -> list[TimedRows]:
-        """Add raw times (m,), positions (m, dof) and torques (m, dof), and return the rows that they complete."""
+        """Add raw times (m,), positions (m, dof) and torques (m, dof), and return the rows that are then complete."""
         self._done.clear()
         self.feed.push(t, q, tau)
         return list(self._done)
@@ -194,7 +194,7 @@ class Observer:
 
     @property
     def delay(self) -> float:
-        """Delay between a sample and its torque estimate, s; NaN before the first row is complete."""
+        """Delay between a sample and its torque estimate, s; NaN before the first estimate."""
         return self._rows.feed.delay
 
     @property
@@ -203,8 +203,7 @@ class Observer:
         return tuple(one.text for one in self._rows.feed.stamps.events.last)
 
     def push(self, t: Array, q: Array, tau: Array) -> OutsideTorques:
-        """Add raw times (m,), positions (m, dof) and torques (m, dof), and return the external torques that they
-        complete."""
+        """Add raw times (m,), positions (m, dof) and torques (m, dof), and return the external torques then known."""
         found = [self._torques(rows) for k in range(0, len(t), _AT_ONCE)
                  for rows in self._rows.push(*(x[k:k + _AT_ONCE] for x in (t, q, tau)))]
         if found:

@@ -17,7 +17,7 @@ from dynid.robot import Robot
 
 
 def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]:
-    """Check signals given by name; return whether they are one sample, and contiguous arrays (samples, joints)."""
+    """Check signals given by name; return whether they are one sample, and the signals as arrays (samples, joints)."""
     arrays: list[Array] = []
     single = False
     for name, signal in signals.items():

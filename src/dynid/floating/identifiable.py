@@ -80,11 +80,11 @@ def floating_base_parameters(model: Model, equations: FloatingEquations, *, cont
 def equation_noise(equations: Equations, beta: Array) -> Array:
     """Return the standard deviation of each coordinate's equation (6 + n,) from residuals of projected rows.
 
-    A row that combines equations with independent noise by factors m has the variance v = sum of m_j^2 s_j^2; its
-    squared residual has the variance 2 v^2. The non-negative s_j^2 are fitted to the squares of all residuals. Rows of
-    a standing leg contain several coordinates in similar shares, so that single s_j^2 are poorly determined: first one
-    variance is fitted for forces on the base, one for moments and one for joints, and the s_j^2 are regularised toward
-    the three variances.
+    A row that combines equations with independent noise of standard deviations s_j by factors m_j has the variance v =
+    sum of m_j^2 s_j^2; its squared residual has the variance 2 v^2. The non-negative s_j^2 are fitted to the squares of
+    all residuals. Rows of a standing leg contain several coordinates in similar shares, so that single s_j^2 are poorly
+    determined: first one variance is fitted for forces on the base, one for moments and one for joints, and the s_j^2
+    are regularised toward the three variances.
     """
     from scipy.optimize import nnls
 

@@ -58,8 +58,7 @@ class Kind:
     mjcf: str = ""
 
     def unwritten(self) -> Kind:
-        """Return the kind without URDF and MJCF attributes, for a parameter that is only one part of a friction
-        curve."""
+        """Return the kind without URDF and MJCF attributes, for a parameter that is only one part of a curve."""
         return Kind(self.words, self.group)
 
 

@@ -223,7 +223,7 @@ def of_chosen(robot: Robot, joints: Sequence[str | int] | None, signal: Array) -
 
 
 def one_each(robot: Robot, joints: Sequence[str | int] | None) -> tuple[Ints, Ints]:
-    """Return joints and parameters of the entries of a term with one parameter per joint."""
+    """Return the indices of the joint and the parameter of each entry, for a term with one parameter per joint."""
     own = np.array(chosen(robot, joints), dtype=np.int64)
     return own, np.arange(len(own))
 

@@ -23,8 +23,8 @@ REST = 1e-7  # rad/s or m/s below which a sticking element is at rest
 class Law(NamedTuple):
     """A control law of n joints as numbers: a = kp e + ki int e + kd (follow dqr - dq) + ahead ddqr with e = qr - q.
 
-    The torque is a. For a law with a model of the bodies it is M a + c + g, or, with `beside`, M ahead ddqr + c + g
-    plus the feedback as a torque. Then `feed` is added, and the sum is limited to +-limit.
+    Without a model of the bodies, the torque is a. With a model, the torque is M a + c + g; if `beside` is set, M
+    multiplies only ahead ddqr, and the feedback is a torque. Then `feed` is added, and the sum is limited to +-limit.
 
     Attributes:
         kp, ki, kd, follow, ahead: gains and factors of the law (n,).

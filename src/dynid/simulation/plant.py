@@ -155,7 +155,7 @@ class Plant(NamedTuple):
 
 def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = None, ripple: Ripple | None = None,
                flexible: Flexible | None = None) -> Plant:
-    """Return the arrays of a model with parameters theta, with discontinuous signs (see `smoothed`)."""
+    """Return a model with parameters theta as a `Plant`, in which signs are still discontinuous (see `smoothed`)."""
     whole = complete(model)
     elements = whole.elements(theta)
     if whole.robot is None or elements is None:
@@ -315,8 +315,8 @@ def sign_widths(plant: Plant, inverse_inertias: Array, step: float, speed: Array
     """Return a width for every sign, as small as the integrator's step allows.
 
     Near rest, dry friction damps the velocity at the rate Fc w'M^-1 w / width, and RK4 is stable up to 2.78 / step. The
-    width is at least a thousandth of the fastest reference speed. For several rows along the same direction, the
-    friction levels are added.
+    width is at least a thousandth of the fastest reference speed. Friction levels along one direction are added if one
+    of the signs may be widened.
 
     Args:
         plant: the simulated robot.

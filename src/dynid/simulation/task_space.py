@@ -98,7 +98,7 @@ class ToolLaw(ControlLaw):
         return np.asarray(inverse.T @ matrix @ inverse)
 
     def error(self, wanted: Array, found: Array) -> Array:
-        """Return the error (axes,) of a pose (4, 4): position, m, and rotation vector, rad, in axes of the base."""
+        """Return the error (axes,) of a pose `found` (4, 4): position, m, and rotation vector, rad, in base axes."""
         from scipy.spatial.transform import Rotation
 
         off = wanted[:3, 3] - found[:3, 3]

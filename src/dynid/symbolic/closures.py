@@ -53,7 +53,7 @@ def tree_positions(graph: Graph, followers: DependentJoints, z: Sequence[Value])
 
 
 def own_joints(followers: DependentJoints) -> tuple[int, ...]:
-    """Return, for each dependent coordinate, the index in the tree of the joint whose position it is."""
+    """Return the index in the tree of the joint that each dependent coordinate belongs to."""
     return tuple(followers.tree.joint_index(name) for name in followers.following)
 
 

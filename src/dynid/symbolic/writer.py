@@ -72,7 +72,7 @@ class Writer:
                              own_joints(followers))
 
     def of_loops(self, wanted: Sequence[Value], dq: Sequence[Value] = ()) -> Vector:
-        """Return values of the graph of the loops' motion as values of this graph; dq: joint velocities, if needed."""
+        """Copy values from the graph of the loops' motion to this graph; dq: joint velocities, if needed."""
         given = {"q": self.q, "q_follow": self.q_follow, "dq": dq}
         return self.graph.taken_over(self.plan.loops.graph, wanted, given)
 
