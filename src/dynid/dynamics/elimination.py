@@ -55,8 +55,8 @@ def planned(pattern: Bools, values: Array, contributions: Sequence[Contribution]
     Args:
         pattern: mask of derivatives that are not zero in every posture (dependent, coordinates).
         values: derivatives in the initial posture of the loops (dependent, coordinates).
-        contributions: index of the chosen equation, its index among all, a joint in it, the joint's coordinate, and the
-            factor of the joint's derivative.
+        contributions: for each joint in a chosen equation, the index of the equation among the chosen and among all
+            equations, the joint, its coordinate, and the factor of the joint's derivative.
         n: number of independent coordinates.
     """
     dependent = len(pattern)

@@ -157,7 +157,7 @@ def null_rows(jacobian: Array, owners: Sequence[int], standing: Bools, noise: Ar
 
 
 def find_feet(robot: Robot) -> tuple[str, ...]:
-    """Return frames that look like feet by their names, one per leg, in the order of the robot's joints.
+    """Return frames whose names indicate feet, one per leg, in the order of the robot's joints.
 
     A foot is on a link that carries no joint. Among several frames of one leg, names with "sole" are preferred to
     "foot", "toe", "contact" and "ankle", in this order.

@@ -86,13 +86,13 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class Capabilities:
-    """Optional capabilities of a term; None for those that it does not have.
+    """Optional capabilities of a term; None for each capability that the term does not have.
 
     The value is the term itself for a capability with several methods, or the method if there is only one.
     `dynid.model.term` describes the methods.
 
     Attributes:
-        shape: parameters in which it is nonlinear.
+        shape: parameters in which the term is nonlinear.
         history: entries that need times or the order of samples.
         load: entries as a function of the torques of the bodies.
         kernels: torques and inertia matrices at once.
@@ -100,7 +100,7 @@ class Capabilities:
         step: update of its memory from sample to sample, for generated code; only with `history`.
         elements: elements of a compiled simulation.
         momentum: momentum and force without accelerations.
-        slow_joints: joints whose rows at low speed it needs.
+        slow_joints: joints whose samples at low speed the term needs.
         dissipating: linear conditions for dissipation.
     """
 

@@ -1,7 +1,8 @@
 """Poses as 4 x 4 matrices, rotation vectors, and exact values of printed angles. Angles in rad, lengths in m.
 
-A right angle printed as 1.5708 has an error of 3.7e-6 rad. This is irrelevant for the machine, but makes parameters
-that torques cannot distinguish look different: a condition number of 1e8, and combinations with coefficients of 1e-12.
+A right angle printed as 1.5708 has an error of 3.7e-6 rad. The error is irrelevant for the robot, but parameters that
+torques cannot distinguish then seem distinguishable: the condition number is 1e8, and base parameters have coefficients
+of 1e-12.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class Robot:
         measured: names of the joints whose positions a log contains, if these are not the robot's own joints.
         driven: names of the joints whose torques a log contains, if not the robot's own joints
             (`dynid.robot.followers`).
-        root: the link that carries all joints, if the source describes it. It has no effect on a fixed base.
+        root: the link that carries all joints, if the source describes this link. A fixed root has no effect.
         has_free_base: whether the root link moves freely, by the first six joints. See `dynid.robot.free_base`.
         symmetry: left and right links that are mirror images, for robots with a free base, or None.
 
@@ -382,7 +382,8 @@ class Robot:
 
 
 def merged_inertia(parts: Sequence[Part]) -> Array | None:
-    """Return the ten inertial parameters of a body from its parts, in the body frame; None if all are unknown."""
+    """Return the ten inertial parameters of a body from those of its links, in the body frame; None if all are
+    unknown."""
     known = [ten.change_frame(part.pose) @ part.inertia for part in parts if part.inertia is not None]
     return np.sum(known, axis=0) if known else None
 

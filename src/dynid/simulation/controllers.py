@@ -60,7 +60,7 @@ class ControlLaw:
                          "use start = 'nominal' or 'wls' for this controller", "gains-not-known")
 
     def settling(self, inertia: Array | None) -> float:
-        """Return the settling time, s, from the slowest pole; inertia (dof,): inertia of the machine's joints."""
+        """Return the settling time, s, from the slowest pole; inertia (dof,): inertia of the robot's joints."""
         return _UNKNOWN_SETTLING
 
     def follows(self, motion: Reference) -> Reference:

@@ -1,4 +1,4 @@
-"""Simulated machines as plain arrays: a model with parameters, and effects that are not linear in parameters."""
+"""Simulated robots as plain arrays: a model with parameters, and effects that are not linear in parameters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMPILED_MOTOR_FRICTION = ("viscous", "coulomb")  # friction of motors that comp
 
 @dataclass(frozen=True, eq=False)
 class LuGre:
-    """LuGre friction of the simulated machine, which is not linear in its parameters.
+    """LuGre friction of the simulated robot, which is not linear in its parameters.
 
     dz = v - sigma0 |v| / g(v) z,  g = Fc + (Fs - Fc) exp(-(v / vs)^2),  torque = sigma0 z + sigma1 dz + sigma2 v
 

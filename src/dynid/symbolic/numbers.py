@@ -51,7 +51,7 @@ class ModelLayout:
             For a closed chain it has further columns for the dependent joints.
         numbers: parameters of the generated code: ten for each body of the tree, then those of the other terms.
         matrix: matrix (numbers, parameters) that converts the model's parameters to `numbers`.
-        terms: the terms without bodies, each with the indices of its parameters among the numbers.
+        terms: the terms without bodies, each with the indices of its parameters in `numbers`.
         solved: whether the dependent joints of loops are computed in closed form and are not an input.
     """
 

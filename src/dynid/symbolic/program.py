@@ -175,7 +175,7 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
             for the closed form if there is one.
 
     Returns:
-        The program. If terms have memory, functions take it as an input, and `step` advances it by one sample.
+        The program. The memory of terms is an input of functions, and `step` advances this memory by one sample.
 
     >>> program = dynid.generate(dynid.Robot.load("arm3r"), ["gravity"])
     >>> "gravity(" in program.c()
