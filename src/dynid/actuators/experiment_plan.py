@@ -79,7 +79,7 @@ class ActuatorExperiment:
 
     @property
     def not_identified(self) -> tuple[str, ...]:
-        """Parameters whose expected standard error exceeds half of their nominal value; offsets are not listed."""
+        """Parameters whose expected standard error exceeds half of their scale (`sizes`); offsets are not listed."""
         return tuple(name for name, size, std in zip(self.parameters, self.sizes, self.std, strict=True)
                      if std > MAX_RELATIVE_STD * size and not name.startswith("offset"))
 
