@@ -1,4 +1,4 @@
-"""Independent joint chains of a robot, such as its legs: all joints that one joint on the base carries."""
+"""Independent joint chains of a robot, such as its legs: a joint on the base and all joints that it carries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIMULATION_STEPS = (1e-2, 5e-3, 2.5e-3, 1e-3, 5e-4, 2.5e-4)  # s; the longest st
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Joints of a robot that share no motion with its other joints.
+    """Joints of a robot that are dynamically independent of its other joints, such as the joints of one leg.
 
     Attributes:
         joints: indices of the joints in the robot (n,).
@@ -164,7 +164,7 @@ def simulate_chain(chain: Chain, log: LogSignals, numbers: Array, *, rows: Array
     Args:
         chain, log: the chain and the signals of a log.
         numbers: parameters of each joint (n, JOINT_COLUMNS), see `columns`.
-        rows: work array of `Chain.packed`; by default that of the known links.
+        rows: work array of `Chain.packed`; by default the work array of the known links.
         step: largest integration step, s.
     """
     n = len(chain.joints)

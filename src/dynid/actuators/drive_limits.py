@@ -118,7 +118,7 @@ def _has_value(problem: ChainProblem, name: str) -> bool:
 
 
 def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
-    """Return a finding if the motion fits much better with a limited speed of the targets inside the drives."""
+    """Return a finding if the motion fits much better when the drives limit the speed of their position targets."""
     item = next((one for one in problem.law.parameters if one.name == "speed_limit"), None)
     commanded, measured = largest_speed(problem)
     if item is None or _has_value(problem, item.name) or commanded < _FASTER_COMMAND * measured:

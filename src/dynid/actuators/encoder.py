@@ -41,8 +41,8 @@ def encoder_count(q: Array) -> float:
 
 def rounding_errors(problem: ChainProblem, x: Array, slopes: Array, residual: Array, weights: Array) \
         -> tuple[Array, float]:
-    """Return the RMS error (k,) of the first k unknowns by rounding of the positions, and the share of the squared
-    residuals that rounding explains.
+    """Return the RMS error (k,) of the first k unknowns that rounding of the positions causes, and the share of the
+    squared residuals that rounding explains.
 
     Args:
         problem: the logs and unknowns.

@@ -46,7 +46,7 @@ class ActuatorValue:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Confidence interval of 95 % of the parameter; None if the data do not determine it."""
+        """95 % confidence interval of the parameter; None if the data do not determine it."""
         if not self.identified:
             return None
         return self.value - INTERVAL_SIGMAS * self.std, self.value + INTERVAL_SIGMAS * self.std

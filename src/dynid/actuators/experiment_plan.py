@@ -28,7 +28,7 @@ class ExperimentPart:
     """One recording of an actuator experiment.
 
     Attributes:
-        kind: one of PART_KINDS.
+        kind: kind of the commands, a key of PART_KINDS such as "chirp".
         gains: drive law parameters to set for this recording, such as {"kp": 16.0}.
         load: name of the load to mount, see `design_actuator_experiment`; empty for a robot without a load.
         t: times (rows,), s.
@@ -62,7 +62,7 @@ class ActuatorExperiment:
         parameters: names of the unknown parameters, with their joints.
         units: units of these parameters.
         values: nominal values that the design assumes (parameters,).
-        std: expected standard errors (parameters,), with position errors of RESIDUAL_STD.
+        std: expected standard errors (parameters,), with position errors of 5 mrad (RESIDUAL_STD).
         sizes: scales of the parameters (parameters,): the larger of nominal and typical values.
         notes: sentences on limits of the design.
     """
@@ -79,7 +79,7 @@ class ActuatorExperiment:
 
     @property
     def not_identified(self) -> tuple[str, ...]:
-        """Parameters whose expected standard error exceeds half of their nominal value; offsets are not listed."""
+        """Parameters whose expected standard error exceeds half of their scale (`sizes`); offsets are not listed."""
         return tuple(name for name, size, std in zip(self.parameters, self.sizes, self.std, strict=True)
                      if std > MAX_RELATIVE_STD * size and not name.startswith("offset"))
 
@@ -214,7 +214,7 @@ def part_command(kind: str, duration: float, rate: float, rooms: list[Room], see
     """Return times (rows,), s, and commanded positions (rows, joints) of one recording.
 
     Args:
-        kind: one of PART_KINDS.
+        kind: kind of the commands, a key of PART_KINDS such as "chirp".
         duration: total time, s, including the rests at both ends.
         rate: rows per second.
         rooms: limits of each joint.

@@ -196,7 +196,7 @@ def _settings(law: DriveLaw, gains: Mapping[str, Sequence[float]], known: Mappin
 
 def _designs(robot: Robot, law: DriveLaw, friction: str, known: Mapping[str, float],
              settings: Sequence[Mapping[str, float]], assumed: Mapping[str, float]) -> list[_ChainDesign]:
-    """Return the design data of each chain of a robot."""
+    """Return the experiment design data of each independent joint chain of a robot."""
     given = set(settings[0])
     wanted = [name for name in law.estimated if name not in known and name not in given]
     missing = next((name for name in wanted if name not in assumed), None)

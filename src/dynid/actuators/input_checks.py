@@ -97,8 +97,8 @@ def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> 
 
 
 def unwrapped(log: Recording, robot: Robot) -> tuple[Recording, list[str]]:
-    """Return a log without jumps of positions and commands by a turn at the end of an encoder's range, and remarks on
-    the joints that were unwrapped."""
+    """Return a log without jumps of one turn in positions and commands, which occur at the end of an encoder's range,
+    and remarks on the joints that were unwrapped."""
     if log.dof != robot.dof or len(log) < 2:
         return log, []
     q, command, remarks = log.q.copy(), None if log.reference is None else log.reference.copy(), list[str]()

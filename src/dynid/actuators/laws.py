@@ -1,4 +1,4 @@
-"""Drive laws, which convert a command to the torque of an actuator. A custom law is a class with the same methods."""
+"""Drive laws, which convert a command to the torque of an actuator. A custom law has the methods of `DriveLaw`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class DriveLaw(Protocol):
         ...
 
     def from_factors(self, known: Mapping[str, float], factors: Mapping[str, float]) -> dict[str, float]:
-        """Return the values of the unknown parameters, from the estimated factors of the regressors of `terms`."""
+        """Return the values of the unknown parameters, from the factors estimated for the regressors of `terms`."""
         ...
 
     def signals(self, log: Recording) -> dict[str, Array]:
@@ -76,7 +76,7 @@ class DriveLaw(Protocol):
 
 
 class _Law:
-    """Base class of the built-in laws: no additional signals, and regression factors that equal the parameters."""
+    """Base class of built-in laws: feed-forward and supply of a log, and regression factors that are the parameters."""
 
     parameters: ClassVar[tuple[ActuatorParameter, ...]] = ()
 
@@ -92,7 +92,7 @@ class _Law:
 
 
 def _split(known: Mapping[str, float], parts: Mapping[str, Array], fixed: Array) -> tuple[Array, dict[str, Array]]:
-    """Return the torque (samples,) of the known parameters plus `fixed`, and the regressors of the unknown
+    """Return the torque (samples,) of the known parameters plus the torque `fixed`, and the regressors of the unknown
     parameters."""
     total = fixed + sum((known[name] * column for name, column in parts.items() if name in known), np.zeros(len(fixed)))
     return total, {name: column for name, column in parts.items() if name not in known}

@@ -80,7 +80,7 @@ def _combination(problem: ChainProblem, chosen: list[int], exact: bool, together
     """Return a note on unknowns that the data do not determine.
 
     Args:
-        problem, chosen: the problem, and the numbers of the unknowns.
+        problem, chosen: the estimation problem, and the indices of the unknowns.
         exact: whether a common change of the unknowns has no effect at all on the motion.
         together: whether the unknowns belong to one combination.
         is_opposite: whether one unknown has to decrease as another increases.

@@ -130,7 +130,7 @@ class ChainProblem:
 
     @property
     def coarse(self) -> ChainProblem:
-        """Problem with the longer integration step that suffices for sensitivities."""
+        """The same estimation problem with the longer integration step that suffices for sensitivities."""
         return self if self.step == self.slope_step else replace(self, step=self.slope_step)
 
     @property
@@ -156,7 +156,7 @@ class ChainProblem:
         return [len(log.signals.t) for log in self.logs]
 
     def affected_rows(self, k: int) -> slice:
-        """Return the rows that unknown k affects: those of one simulation for an initial state, all rows for a
+        """Return the rows that unknown k affects: the rows of one simulation for an initial state, all rows for a
         parameter."""
         one = self.unknowns[k]
         if not one.is_nuisance:
@@ -248,7 +248,8 @@ class ChainProblem:
         return np.concatenate(parts)
 
     def estimating(self, names: Sequence[str], *, shared: Sequence[str] = ()) -> ChainProblem:
-        """Return the problem with other unknowns: parameters `names` of each joint, and `shared` by all joints."""
+        """Return the problem with other unknowns: parameters `names` of each joint, and `shared` parameters of all
+        joints."""
         items = self.items
         if self.logs:
             # A command is logged at most one interval after it was sent, so the delay is at least minus one interval.

@@ -57,7 +57,7 @@ class Released:
 
 def released(problem: ChainProblem, fit: Refinement, name: str) -> Released | Note | None:
     """Return the value of a parameter that fits the data better than the given value, or a note if the data cannot test
-    the given value; None if the data agree with it.
+    the given value; None if the data agree with the given value.
 
     The parameter has one value for all joints. All other parameters are fitted again with a value below and a value
     above the given one. If neither value increases the errors, the data do not test the parameter. If one value
@@ -123,12 +123,12 @@ def _free_delay(problem: ChainProblem, fit: Refinement) -> tuple[float, Array]:
 
 
 def _interval(problem: ChainProblem) -> float:
-    """Return the median sampling interval, s."""
+    """Return the median sampling interval of the first log, s."""
     return float(np.median(np.diff(problem.logs[0].signals.t)))
 
 
 def _curved_minimum(cost: float, trials: Sequence[tuple[float, float, Refinement]], given: float, step: float) -> bool:
-    """Return whether a parabola through the trial costs has its minimum within _MIN_CHANGE of the given value."""
+    """Return whether a parabola through the trial costs has its minimum near the given value (`_MIN_CHANGE`)."""
     if len(trials) < 2:
         return True
     (low, _, _), (high, _, _) = trials

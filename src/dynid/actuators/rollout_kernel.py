@@ -1,12 +1,12 @@
 """Compiled closed-loop simulation of actuated joints with drive law, dry friction with sticking, delay and backlash.
 
-An integration step of h has second order: half a step of the positions, a whole step of the velocities with the
-rigid-body terms at the middle and linear damping by the implicit midpoint rule, and half a step of the positions. Dry
-friction has a largest torque per joint; when a joint stops within a step, its friction changes sign or the joint sticks
-from then on. Friction torques of a chain are found together by Gauss-Seidel iteration. Each step uses the mean of the
-command over the step, so that simulated positions are continuous in the delay. A command is constant until the next
-row, or a ramp if the drive limits its speed. The supply voltage has the delay of the commands, because a command also
-switches the drive off.
+An integration step of length h is of second order. It advances the positions by h / 2, the velocities by h, and then
+the positions by h / 2. Rigid-body terms are evaluated at the middle; linear damping uses the implicit midpoint rule.
+Dry friction has a largest torque per joint; when a joint stops within a step, its friction changes sign or the joint
+sticks from then on. Friction torques of a chain are found together by Gauss-Seidel iteration. Each step uses the mean
+of the command over the step, so that simulated positions are continuous in the delay. A command is constant until the
+next row, or a ramp if the drive limits its speed. The supply voltage has the delay of the commands, because a command
+also switches the drive off.
 """
 
 from __future__ import annotations

@@ -130,9 +130,9 @@ def _slow_speeds(logs: Sequence[Recording]) -> Array:
 
 
 def _variances(estimate: Estimate, torques: OutsideTorques, options: FilterOptions, largest: Array) -> FreeMotion:
-    """Return the standard deviations of torque noise, acceleration noise and low-speed friction, without a threshold.
-    Their squares are fitted to the squared residuals by non-negative least squares. largest: torques (dof,), N m or
-    N."""
+    """Return the standard deviations of torque noise, acceleration noise and low-speed friction, and no detection
+    threshold yet. The variances are fitted to the squared residuals by non-negative least squares. largest: largest
+    torques (dof,), N m or N."""
     from scipy.optimize import nnls
 
     n, few = torques.tau.shape[1], torques.rows(slice(None, None, -(-len(torques.t) // MAX_VARIANCE_ROWS)))

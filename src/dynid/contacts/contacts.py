@@ -95,7 +95,7 @@ def find_contacts(outside: ExternalWrench, log: Recording) -> ContactLog:
 
 
 def _spans(rows: WrenchRows) -> list[tuple[int, int]]:
-    """Return the first row of each contact, and the row after its last one."""
+    """Return the index of the first row of each contact, and of the row after its last row."""
     on = np.flatnonzero(rows.touched)
     if not len(on):
         return []

@@ -79,7 +79,7 @@ class ExternalWrench:
         free: logs without contact, from which the torque errors are estimated, or statistics from such logs.
         axes: name of the frame in whose axes wrenches are expressed. Default: the base.
         method: "momentum" (momentum observer) or "inverse" (filtered inverse dynamics).
-        window: window of the filter, s. The delay is about half of it; a longer window reduces the standard deviations.
+        window: filter window, s. The delay is about half the window; a longer window reduces standard deviations.
         prior: standard deviations of the expected forces (N) and moments (N m).
         alarms: number of false alarms allowed per hour.
     """
@@ -105,7 +105,7 @@ class ExternalWrench:
 
     @property
     def delay(self) -> float:
-        """Delay between a sample and its wrench estimate, s; NaN before the first row is complete."""
+        """Delay between a sample and its wrench estimate, s; NaN before the first estimate."""
         return self._observer.delay
 
     @property
@@ -120,8 +120,7 @@ class ExternalWrench:
 
     @one_blas_thread()
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike) -> WrenchRows:
-        """Add positions (m, dof) and torques (m, dof) with time stamps (m,), s, and return the rows that they
-        complete."""
+        """Add positions (m, dof) and torques (m, dof) at times (m,), s, and return the wrenches that are then known."""
         torques = self._observer.push(*fed_samples(t, q, tau, self.robot.dof))
         blocks = [torques.rows(slice(k, k + _AT_ONCE)) for k in range(0, max(len(torques.t), 1), _AT_ONCE)]
         found = [self._wrenches(block) for block in blocks]
@@ -205,7 +204,7 @@ def link_evidence(robot: Robot, q: Array, tau: Array, covariance: Array, prior: 
     """Return the log evidence (m, links) that each moving link is in contact, from joint torques tau (m, dof).
 
     A wrench on a link affects only the joints that carry the link: tau ~ N(0, C + J' P0 J), with the link's Jacobian J,
-    the covariance C (m, dof, dof) of the torques, and the standard deviations `prior` (6,) of a wrench.
+    the covariance C (m, dof, dof) of the torques, and P0 = diag(prior^2); prior (6,): standard deviations of a wrench.
     """
     evidence = np.zeros((len(q), robot.dof))
     for i, name in enumerate(robot.body_names):

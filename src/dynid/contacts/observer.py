@@ -96,7 +96,7 @@ class OutsideTorques(NamedTuple):
 
     @staticmethod
     def joined(parts: list[OutsideTorques]) -> OutsideTorques:
-        """Return the external torques of several consecutive parts as one."""
+        """Return the external torques of consecutive intervals of a motion, joined to one object."""
         return parts[0] if len(parts) == 1 else OutsideTorques(*(np.concatenate(x) for x in zip(*parts, strict=True)))
 
     def rows(self, which: slice | Ints) -> OutsideTorques:
@@ -107,8 +107,8 @@ class OutsideTorques(NamedTuple):
 class ModelRows:
     """Filtered regressor of a model in base parameters, computed sample by sample.
 
-    beside: further signals to filter like torques, or None. load: torques transmitted by the gears, or None. For both
-    functions, see `RowEntries`.
+    beside: function for further signals that are filtered like torques, or None. load: function for the torques that
+    the gears transmit, or None. For their arguments, see `RowEntries`.
     """
 
     def __init__(self, model: LinearModel, base: BaseParameters, options: FilterOptions,
@@ -120,7 +120,7 @@ class ModelRows:
                          self._done.append, feeding, 0.0)
 
     def push(self, t: Array, q: Array, tau: Array) -> list[TimedRows]:
-        """Add raw times (m,), positions (m, dof) and torques (m, dof), and return the rows that they complete."""
+        """Add raw times (m,), positions (m, dof) and torques (m, dof), and return the rows that are then complete."""
         self._done.clear()
         self.feed.push(t, q, tau)
         return list(self._done)
@@ -145,7 +145,7 @@ class TransmittedTorque:
     Attributes:
         model: the identified model.
         theta: parameters of the model (parameters,).
-        of_joints: parameters of the model (parameters,), zero for bodies and load-dependent friction.
+        of_joints: `theta` with zeros for the parameters of bodies and of load-dependent friction (parameters,).
         loaded: load-dependent friction terms with their columns.
     """
 
@@ -194,7 +194,7 @@ class Observer:
 
     @property
     def delay(self) -> float:
-        """Delay between a sample and its torque estimate, s; NaN before the first row is complete."""
+        """Delay between a sample and its torque estimate, s; NaN before the first estimate."""
         return self._rows.feed.delay
 
     @property
@@ -203,8 +203,7 @@ class Observer:
         return tuple(one.text for one in self._rows.feed.stamps.events.last)
 
     def push(self, t: Array, q: Array, tau: Array) -> OutsideTorques:
-        """Add raw times (m,), positions (m, dof) and torques (m, dof), and return the external torques that they
-        complete."""
+        """Add raw times (m,), positions (m, dof) and torques (m, dof), and return the external torques then known."""
         found = [self._torques(rows) for k in range(0, len(t), _AT_ONCE)
                  for rows in self._rows.push(*(x[k:k + _AT_ONCE] for x in (t, q, tau)))]
         if found:

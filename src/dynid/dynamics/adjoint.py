@@ -1,4 +1,4 @@
-"""Reverse-mode derivative of the regressor Y: derivatives of sum(weights * Y) by q, dq and ddq, over tiles of samples.
+"""Reverse-mode derivative of the regressor Y: derivatives of sum(weights * Y) by q, dq and ddq, for a block of samples.
 
 For body i and a joint j that carries it, the ten entries of Y are the torques of the body's wrench about the joint's
 axis for unit inertial parameters. Their sum with weights g is s.n + v.f, the power on the axis of the wrench of a body

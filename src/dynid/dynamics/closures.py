@@ -49,13 +49,13 @@ ONE_POSTURE, MANY_POSTURES = ((),), ((),) * LANES
 
 @njit(**INNER_BORROWING)
 def closure_size(kind):
-    """Return the number of equations of a closure of this kind."""
+    """Return the number of equations of a loop closure of the given kind."""
     return EQUATIONS[kind]
 
 
 @njit(**INNER_BORROWING)
 def equation_count(kinds):
-    """Return the number of equations of closures of these kinds."""
+    """Return the total number of equations of loop closures, given the kind of each."""
     count = 0
     for kind in kinds:
         count += closure_size(kind)
@@ -145,13 +145,13 @@ def origin_lanes(place, body, out, batch):
 
 @njit(**INLINED)
 def column_lanes(end, k, t, size):
-    """Return the unit vector along axis k of a frame of posture t."""
+    """Return the unit vector along axis k of a frame at posture t."""
     return vector(end, k * size + t, 3 * size)
 
 
 @njit(**INLINED)
 def apart(first, second, t, size):
-    """Return the origins of two frames of posture t, and the vector from the second to the first."""
+    """Return the origins of two frames at posture t, and the vector from the second to the first."""
     a, b = vector(first, 9 * size + t, size), vector(second, 9 * size + t, size)
     return a, b, subtract(a, b)
 
@@ -277,7 +277,7 @@ def distance_bias_lanes(equation, first, second, one, two, share, out, batch):
 
 @njit(**INNER_BORROWING)
 def angle_bias_lanes(first, second, i, j, one, two, out, batch):
-    """Add to `out` the velocity-dependent second derivative of an angle equation."""
+    """Add to `out` the velocity-dependent second time derivative of an angle equation."""
     size = len(batch)
     for t in range(size):
         x, y = column_lanes(first, i, t, size), column_lanes(second, j, t, size)
@@ -288,7 +288,7 @@ def angle_bias_lanes(first, second, i, j, one, two, out, batch):
 
 @njit(**INNER_BORROWING)
 def bias_lanes(closures, n, equations, ends, motions, sides, batch):
-    """Compute the velocity-dependent second derivatives of the chosen equations, in column n of the right-hand
+    """Compute the velocity-dependent second time derivatives of equations `chosen`, in column n of the right-hand
     sides."""
     row, c = 0, 0
     for k in range(len(closures.kinds)):
@@ -338,7 +338,7 @@ class OnePosture(NamedTuple):
 
 @njit(**INNER)
 def one_posture(closures):
-    """Return the work arrays for one posture."""
+    """Return the work arrays for the closure equations at a single posture."""
     joints = len(closures.source)
     bodies, x = np.zeros((joints + 1, FRAME)), np.empty((joints, 1))
     for k in (0, 4, 8):

@@ -17,11 +17,11 @@ _LEAST_PIVOT = 0.3  # of the largest entry of its column: smallest pivot in the 
 
 
 class Elimination(NamedTuple):
-    """Plan for solving the sparse equations Phi_d x = b for many samples, with one row over the samples for each
-    number.
+    """Plan for solving the sparse equations Phi_d x = b for many samples.
 
-    Entries of Phi_d, including fill-in, are in a store of `rows` rows. Right-hand sides are stored by equation: columns
-    0 .. n-1 are the derivatives Phi_a, and column n is a further right-hand side. Solutions replace right-hand sides.
+    Phi_d, Phi_a: derivatives of the closure equations by dependent and independent coordinates. Entries of Phi_d,
+    including fill-in, are in a store with one row over the samples each. Right-hand sides are stored by equation:
+    columns 0 .. n-1 are Phi_a, and column n is a further right-hand side. Solutions replace right-hand sides.
 
     Attributes:
         terms: equation, joint, and row to which the joint adds its derivative (k, 3). The row is one of the store or,
@@ -55,8 +55,8 @@ def planned(pattern: Bools, values: Array, contributions: Sequence[Contribution]
     Args:
         pattern: mask of derivatives that are not zero in every posture (dependent, coordinates).
         values: derivatives in the initial posture of the loops (dependent, coordinates).
-        contributions: index of the chosen equation, its index among all, a joint in it, the joint's coordinate, and the
-            factor of the joint's derivative.
+        contributions: for each joint in a chosen equation, the index of the equation among the chosen and among all
+            equations, the joint, its coordinate, and the factor of the joint's derivative.
         n: number of independent coordinates.
     """
     dependent = len(pattern)

@@ -69,7 +69,7 @@ class Closures(NamedTuple):
 
     @property
     def start(self) -> Array:
-        """Coordinates and determinant (coordinates + 1,) of the closed posture."""
+        """Coordinates of the closed posture, and the determinant of its closure derivatives (coordinates + 1,)."""
         return np.append(self.begin, self.branch)
 
 
@@ -241,7 +241,7 @@ def _solved(robot: Robot, followers: DependentJoints, q: Array, dq: Array, ddq: 
 
 
 def owners(closures: tuple[Closure, ...]) -> Ints:
-    """Return the index of the closure of each equation."""
+    """Return the index of the loop closure to which each equation belongs."""
     return np.repeat(np.arange(len(closures)), [one.equations for one in closures])
 
 

@@ -1,4 +1,4 @@
-"""Compiled dynamics of a tree of bodies over tiles of samples; each kernel computes samples start..stop."""
+"""Compiled dynamics of a tree of bodies, in blocks (tiles) of samples; each kernel computes samples start..stop."""
 
 from __future__ import annotations
 
@@ -167,8 +167,7 @@ def regressor_of_one(parent, pose, axis, gravity, q, dq, ddq, out):
 
 @njit(**PASSING_ON)
 def place_rows(source, first, step, places, start, count, out, lo, m):
-    """Copy `count` rows of a tile, `step` rows apart, to the rows places[start..] of `out`; -1 means that a row is not
-    copied."""
+    """Copy `count` rows of a tile, `step` rows apart, to the rows places[start..] of `out`; -1: not copied."""
     for k in range(count):
         row = places[start + k]
         if row >= 0:

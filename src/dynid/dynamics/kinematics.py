@@ -154,8 +154,8 @@ class Wrench:
 
 
 def series(wrenches: Sequence[Wrench], t: Array) -> Array:
-    """Return the values (times, wrenches, 6) of external wrenches at times t (times,), s. Each wrench has the axes that
-    it states itself."""
+    """Return the values (times, wrenches, 6) of external wrenches at times t (times,), s. Each wrench is in the axes
+    that its field `axes` names."""
     return np.stack([one.at(t) for one in wrenches], axis=1) if wrenches else np.zeros((len(t), 0, 6))
 
 

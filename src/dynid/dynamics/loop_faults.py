@@ -71,7 +71,8 @@ def fault(robot: Robot, followers: DependentJoints, status: int, q: Array) -> tu
 
 
 def _followers_in(followers: DependentJoints, closure: Closure) -> tuple[str, ...]:
-    """Return the names of the dependent joints in a closure's loop, or of all its joints if none is dependent."""
+    """Return the names of the dependent joints in a closure's loop, or of all the loop's joints if none is
+    dependent."""
     inside = [followers.tree.joint_names[j] for j in np.flatnonzero(closure.joints(followers.tree))]
     return tuple(name for name in inside if name in followers.following) or tuple(inside)
 

@@ -143,11 +143,11 @@ def factored_here(tree, closures, here, jacobian, square, order):
 
 @njit(**INNER_BORROWING)
 def newton(tree, closures, usable, exact, z, here, jacobian, square, order, right, step):
-    """Solve the closures for the dependent coordinates of z (coordinates, 1), with the others fixed; return status and
-    determinant.
+    """Solve the closures for the dependent coordinates of z (coordinates, 1) at fixed independent coordinates; return
+    status and determinant.
 
-    exact: largest size of the last step. usable: factors of a nearby posture are used as long as each step reduces the
-    error tenfold, which saves most factorisations. At the end all arrays are those of the solution.
+    exact: largest size of the last step. usable: whether factors of a nearby posture may be used while each step
+    reduces the error tenfold, which saves most factorisations. At the end all arrays have the values at the solution.
     """
     last = math.inf
     for _ in range(_MAX_NEWTON_STEPS):

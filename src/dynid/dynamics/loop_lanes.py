@@ -141,8 +141,7 @@ def solve_closures_batch(tree, closures, plan, origin, cuts, q, dq, ddq, motion,
 
 @njit(**INNER_BORROWING)
 def advance(tree, closures, plan, k, exact, work):
-    """Solve the closures of all lanes at their targets of step k by Newton's method, until its steps are below
-    `exact`."""
+    """Solve the closures of all lanes at the targets of step k by Newton's method, until steps are below `exact`."""
     for c in range(len(work.z)):
         to, row = work.before[c], work.z[c]
         for t in range(LANES):

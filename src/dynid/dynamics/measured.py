@@ -52,8 +52,8 @@ def own_positions_kernel(tree: Tree, closures: Closures, measured: Ints, driven:
 
     rates (samples, k, n), moving (samples, driven, n): derivatives of measured and driven joints by the independent
     joints. misfit (samples, k) and status (samples,) are computed too. state (coordinates + 1,): coordinates and
-    determinant of a closed posture, at which the search for the first sample starts; at the end those of the last
-    sample. The search for each further sample starts at the previous sample.
+    determinant of a closed posture, at which the search for the first sample starts; it is replaced by the state of the
+    last sample. The search for each further sample starts at the previous sample.
     """
     n, k, joints = q.shape[1], len(measured), len(tree.parent)
     own, still, one = np.zeros((1, n)), np.zeros((1, n)), np.zeros(1, np.int64)

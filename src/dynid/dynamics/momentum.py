@@ -1,11 +1,11 @@
 """Regressor without accelerations: generalised momentum of the joints, and the other terms of their torque.
 
-With h the momentum of the bodies that joint j carries and S_j the joint's axis, the torque is
+With h the momentum of the bodies that joint j carries, S_j the joint's axis and U the potential energy, the torque is
 
-    tau_j = d/dt (S_j . h) - dS_j/dt . h + dV/dq_j,   dS_j/dt = V_j x S_j,
+    tau_j = d/dt (S_j . h) - dS_j/dt . h + dU/dq_j,   dS_j/dt = V_j x S_j,
 
-where V_j is the velocity of the joint's body. The momentum is computed like a wrench, with velocities in place of
-accelerations and no rotation. The second term is the derivative of the kinetic energy by q_j, the third is gravity.
+where V_j is the twist of the joint's body. The momentum is computed like a wrench, with velocities in place of
+accelerations and no centrifugal terms. dS_j/dt . h is the derivative of the kinetic energy by q_j; dU/dq_j is gravity.
 """
 
 from __future__ import annotations
@@ -99,11 +99,10 @@ def momentum_columns_kernel(parent, pose, axis, gravity, q, dq, changing, place,
 
 def momentum_columns(robot: Robot, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, *,
                      changing: bool = True) -> None:
-    """Compute generalised momentum and force of every joint for unit inertial parameters, where tau = d/dt momentum +
-    force.
+    """Compute generalised momentum and force of every joint for unit inertial parameters: tau = d/dt momentum + force.
 
     place (joints, 10 joints) int64: row of momentum and force (rows, samples) of each entry, -1 for none. changing:
-    whether the force includes the change of momentum by the motion of the axes; otherwise it is that of gravity alone.
+    whether the force includes the change of momentum by the motion of the axes; otherwise the force is gravity alone.
     """
     tree = robot_tree(robot)
     momentum_columns_kernel(*tree, q, dq, changing, place, momentum, force, 0, len(q))

@@ -17,7 +17,7 @@ from dynid.robot import Robot
 
 
 def check_motion(robot: Robot, **signals: ArrayLike) -> tuple[bool, list[Array]]:
-    """Check signals given by name; return whether they are one sample, and contiguous arrays (samples, joints)."""
+    """Check signals given by name; return whether they are one sample, and the signals as arrays (samples, joints)."""
     arrays: list[Array] = []
     single = False
     for name, signal in signals.items():
@@ -94,9 +94,9 @@ def _nominal_inertias(robot: Robot) -> Array:
 class MotionCase:
     """The kinematic tree with which dynamics are computed, and the motion of its joints.
 
-    The tree consists of the independent joints. It consists of all joints if parameters of dependent bodies are given,
-    or if dependent joints carry independent joints. ten (bodies, 10): inertial parameters of the bodies; without them,
-    the tree consists of all joints. The attribute `ten` has those of every body of the tree. The methods `torques` and
+    The tree consists of all joints if `ten` is None or has parameters of dependent bodies, or if dependent joints carry
+    independent joints; otherwise it consists of the independent joints. ten (bodies, 10): inertial parameters of the
+    bodies, or None. The attribute `ten` has the parameters of every body of the tree. The methods `torques` and
     `matrices` convert results of the tree to the independent joints.
     """
 

@@ -150,8 +150,8 @@ def _poses(w: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def _start_free(w: Array, dq: Array) -> None:
-    """Compute the rows of the root link of a free base and its six axes, the unit twists in the root frame. The root
-    frame is the base frame at this instant (see `tiles.root_tile`). Only its angular velocity affects forces."""
+    """Compute the rows of the root link of a free base and six axes, the unit twists in the root frame. The root frame
+    is the base frame at this instant (see `tiles.root_tile`). Only the angular velocity of the root affects forces."""
     for i in range(6):
         x = (i // LANES) * BLOCK + i % LANES
         for k in range(6):
@@ -193,8 +193,8 @@ def _walk(parent: Array, gravity: Array, w: Array, dq: Array) -> None:
 def _loads(w: Array) -> None:
     """Compute the ten inertial parameters of each body about the base origin, and the wrench that its motion requires.
 
-    L, K is the momentum for the velocity V = (w, u), and F, N is the momentum for the acceleration in place of the
-    velocity. The wrench is F + w x L and N + w x K + u x L.
+    With the inertia I of a body, (L, K) = I V is its momentum for the velocity V = (w, u), and (F, N) = I A has its
+    acceleration A in place of V. The wrench is F + w x L and N + w x K + u x L.
     """
     for t in range(LANES):
         R, P = _frame(w, _FRAME + t)

@@ -134,8 +134,8 @@ def root_tile(base, q, dq, ddq, lo, m, here):
     """Compute the motion of the root link of a free base, from which the recursion starts.
 
     The frame of the root at the instant of a sample is the base frame. The first six columns of dq are the root's
-    twist, linear part first. Those of ddq are the acceleration of its origin minus gravity, then its angular
-    acceleration, all in axes of the root. The linear velocity has no effect on forces.
+    twist, linear part first. The first six columns of ddq are the acceleration of the root's origin minus gravity, then
+    its angular acceleration, all in axes of the root. The linear velocity has no effect on forces.
 
     If q are configurations, with one column more than dq, columns of ddq are derivatives of those of dq instead, and
     `base` has the acceleration against gravity in the world (see `dynid.dynamics.root_frame`).

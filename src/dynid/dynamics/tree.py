@@ -44,7 +44,7 @@ def joint_pose(joint: Joint) -> Array:
 
 
 def joint_axis(joint: Joint) -> Array:
-    """Return angular velocity and velocity of a body's origin for unit joint velocity (6,), body frame."""
+    """Return the angular velocity of a body and the velocity of its origin (6,) for unit joint velocity, body frame."""
     rotation, origin = joint.after[:3, :3], joint.after[:3, 3]
     z = rotation[2]
     if joint.prismatic:
@@ -54,7 +54,7 @@ def joint_axis(joint: Joint) -> Array:
 
 @lru_cache(maxsize=256)
 def robot_tree(robot: Robot) -> Tree:
-    """Return the arrays of a robot for the compiled kernels; computed once per robot."""
+    """Return the kinematic tree of a robot as arrays for the compiled kernels; it is computed once per robot."""
     pose = np.array([joint_pose(joint).ravel() for joint in robot.joints])
     axis = np.array([joint_axis(joint) for joint in robot.joints])
     parent, gravity = robot.parents.astype(np.int64), np.array(robot.gravity, dtype=float)

@@ -1,8 +1,8 @@
 """Vectors as tuples of three numbers, matrices as tuples of nine (row by row), and their storage in arrays.
 
 Element k of a vector stored at index `at` is at [at + k * stride]: the stride is TILE in `tiles`, LANES in `state`, 1
-in a plain array. A constant stride lets LLVM prove that rows do not overlap, and an unsigned index that it does not
-count from the end of the array; both are needed for vectorisation (SIMD).
+in a plain array. A constant stride lets LLVM prove that rows do not overlap. An unsigned index lets LLVM prove that no
+index counts from the end of the array. Vectorisation (SIMD) needs both proofs.
 """
 
 from __future__ import annotations

@@ -115,8 +115,8 @@ def null_rows(jacobian: Array, owners: Sequence[int], standing: Bools, noise: Ar
 
     In coordinates divided by the noise of their equations, the matrix is an orthonormal basis of the null space of the
     active contacts' Jacobian, so the remaining rows have uncorrelated noise of equal variance. In each interval without
-    a change of contacts, the basis is chosen nearest to some of the coordinates. The basis is therefore smooth in time,
-    and each row has the name of a coordinate.
+    a change of contacts, each basis vector is as near as possible to the axis of one coordinate. The basis is therefore
+    smooth in time, and each row has the name of a coordinate.
 
     Args:
         jacobian: Jacobian of all contacts (samples, rows, coordinates).
@@ -157,7 +157,7 @@ def null_rows(jacobian: Array, owners: Sequence[int], standing: Bools, noise: Ar
 
 
 def find_feet(robot: Robot) -> tuple[str, ...]:
-    """Return frames that look like feet by their names, one per leg, in the order of the robot's joints.
+    """Return frames whose names indicate feet, one per leg, in the order of the robot's joints.
 
     A foot is on a link that carries no joint. Among several frames of one leg, names with "sole" are preferred to
     "foot", "toe", "contact" and "ankle", in this order.

@@ -29,9 +29,9 @@ def floating_base_parameters(model: Model, equations: FloatingEquations, *, cont
 
     Args:
         model: model of a robot with a free base.
-        equations: "wrenches", "base", "projected" or "flight", see `prepare_floating`. "flight" means rows of the
-            joints without a force sensor. "base" rows have the base parameters of the whole robot (Ayusawa, Venture and
-            Nakamura 2014), except friction and rotor inertias, which do not affect these rows.
+        equations: "wrenches", "base", "projected" or "flight", see `prepare_floating`. "flight" here means the rows of
+            the joints alone, as without a force sensor. "base" rows have the base parameters of the whole robot
+            (Ayusawa, Venture and Nakamura 2014), except friction and rotor inertias, which do not affect these rows.
         contacts: contacts of "projected" equations.
         schedules: combinations of standing contacts that occur, one bool for each contact; default: all stand.
         seed: seed of the random motions.
@@ -80,11 +80,11 @@ def floating_base_parameters(model: Model, equations: FloatingEquations, *, cont
 def equation_noise(equations: Equations, beta: Array) -> Array:
     """Return the standard deviation of each coordinate's equation (6 + n,) from residuals of projected rows.
 
-    A row that combines equations with independent noise by factors m has the variance v = sum of m_j^2 s_j^2; its
-    squared residual has the variance 2 v^2. The non-negative s_j^2 are fitted to the squares of all residuals. Rows of
-    a standing leg contain several coordinates in similar shares, so that single s_j^2 are poorly determined: first one
-    variance is fitted for forces on the base, one for moments and one for joints, and the s_j^2 are regularised toward
-    the three variances.
+    A row that combines equations with independent noise of standard deviations s_j by factors m_j has the variance v =
+    sum of m_j^2 s_j^2; its squared residual has the variance 2 v^2. The non-negative s_j^2 are fitted to the squares of
+    all residuals. Rows of a standing leg contain several coordinates in similar shares, so that single s_j^2 are poorly
+    determined: first one variance is fitted for forces on the base, one for moments and one for joints, and the s_j^2
+    are regularised toward the three variances.
     """
     from scipy.optimize import nnls
 

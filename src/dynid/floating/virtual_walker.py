@@ -85,7 +85,7 @@ def standing_motion(robot: Robot, contacts: Sequence[Contact], posture: ArrayLik
         swing: largest motion of joints that carry no contact, rad, one number or one per joint.
         lift: height to which feet are lifted one after the other, m; zero leaves all feet on the ground.
         top_frequency: highest frequency of the sines, Hz.
-        shift: displacement of the base away from the foot that is lifted, m, so that the others can carry the robot.
+        shift: displacement of the base away from the foot that is lifted, m, so that other feet can carry the robot.
     """
     rng, t = np.random.default_rng(seed), np.arange(round(duration * rate)) / rate
     n, home = robot.dof - SIX, np.asarray(posture, dtype=float)
@@ -283,7 +283,7 @@ def reach_places(robot: Robot, contacts: Sequence[Contact], targets: Sequence[Ar
 
 def leg_rates(robot: Robot, feet: Sequence[Contact], q: Array, v: Array, a: Array, legs: Ints,
               foot_rates: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
-    """Return velocities and accelerations (samples, 6 + n) whose leg joints follow from the feet.
+    """Return velocities and accelerations (samples, 6 + n) with leg joints that give the feet their prescribed motion.
 
     Args:
         robot: a robot with a free base.

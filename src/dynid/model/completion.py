@@ -21,7 +21,7 @@ from dynid.robot import Robot, numbered_joints
 
 
 class LinearModel(Protocol):
-    """Protocol of the simplest model that can be identified; it has three members.
+    """Protocol of the simplest model that can be identified: `dof`, `parameters` and `regressor`.
 
     `regressor` takes arrays (samples, dof) and returns (samples, dof, parameters).
     """

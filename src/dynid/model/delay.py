@@ -22,11 +22,11 @@ _SAMPLES_AT_ONCE = 1000  # samples processed at once, in one thread
 
 @dataclass(frozen=True, eq=False)
 class Delay:
-    """Delay D, s, of logged torques after the logged positions: the torque D (tau(t - D0) - tau(t)) / D0.
+    """Delay D, s, of the logged torques after the logged positions, as a torque D (tau(t - D0) - tau(t)) / D0.
 
     tau is the torque that the last estimate (parameters,) predicts along the log, and D0 is the delay of that estimate.
     The term is exact if D equals D0, and it is -D d(tau)/dt if D0 is less than half a sampling period. The term is zero
-    before the first estimate and for a motion without times. It describes the log and not the robot, so that
+    before the first estimate and for a motion without times. The delay belongs to the log and not to the robot, so
     simulations ignore it.
     """
 

@@ -164,7 +164,7 @@ class MobileBase:
 
     @property
     def theta(self) -> Array:
-        """The eight parameters (8,) of `drive` (eq. E.14)."""
+        """The eight parameters (8,) of the model `drive` (Ardiani, eq. E.14)."""
         return DifferentialDrive.from_physical(**asdict(self))
 
     def disturbance(self, turn_rate: ArrayLike, *, slip: ArrayLike = (0.0, 0.0), slip_rate: ArrayLike = (0.0, 0.0),

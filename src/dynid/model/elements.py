@@ -134,7 +134,7 @@ Element = Bodies | Linear | Dry | Curve | Load | Bristles
 
 
 def axis(dof: int, joint: int) -> Array:
-    """Return the unit direction (dof,) of one joint."""
+    """Return the unit vector (dof,) with the entry 1 at one joint."""
     unit = np.zeros(dof)
     unit[joint] = 1.0
     return unit

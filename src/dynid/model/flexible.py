@@ -5,7 +5,8 @@ With q the positions of the links and th those of the motors, divided by the gea
     tau = Y(q, dq, ddq) theta + f_l(dq) + Jm ddth + f_m(dth)      motor and link together
     tau = Jm ddth + f_m(dth) + K (th - q) + Ko + D (dth - dq)     the motor alone
 
-The first equation does not contain the spring, the second does not contain the link. Both have the same torque noise.
+K, D, Ko: stiffness, damping and offset of the spring. Jm: rotor inertia. f_l, f_m: friction of link and motor. Both
+equations have the same torque tau, and so the same noise.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ class FlexibleModel:
                 out[place[equation, parameter]] = values
 
     def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
-        """Return the regressor Y with tau = Y parameters (samples, dof, parameters)."""
+        """Return the regressor Y (samples, dof, parameters), where the torques are Y times the parameters."""
         q, dq, ddq = (np.atleast_2d(np.asarray(signal, dtype=float)) for signal in (q, dq, ddq))
         n = self.links.dof
         out = np.zeros((len(q), self.dof, len(self.parameters)))

@@ -140,7 +140,7 @@ class AsymmetricCoulomb:
 
 @curve
 def two_slopes(q: float, dq: float, values: Sequence[float]) -> float:
-    """Return Fvp dq for forward and Fvn dq for backward motion."""
+    """Return the viscous friction torque: Fvp dq for forward and Fvn dq for backward motion."""
     return values[0] * dq if dq > 0.0 else values[1] * dq
 
 

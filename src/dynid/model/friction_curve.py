@@ -101,7 +101,7 @@ class FrictionCurve:
         speed: largest speed of each joint, rad/s or m/s, one number or one per joint. Default: from the data, or from
             the joint limits without data.
         ridge: penalty relative to a column's squared norm, by which each parameter is regularised toward zero. It
-            distributes friction evenly over steps that slow rows do not distinguish.
+            distributes friction evenly over steps that data at low speed do not distinguish.
         free: whether steps may have either sign, so that friction may decrease with speed. No parameter is then
             bounded, and only the steps Ftk are regularised.
         joints, sign: joints with this friction, and the sign function.

@@ -30,11 +30,11 @@ class LoadFriction:
     """Load-dependent dry friction Fl |tau_link| sign(dq) of a gear, proportional to the torque of its bodies.
 
     tau_link is the torque of the bodies alone, with inertias `bodies` (bodies, 10) from the last estimate. A fit is
-    repeated until both agree; before the first estimate, the robot's own inertias are used. Fl is between 0 and 0.5.
-    With `separate`, a joint has two parameters: Flm if the motor drives the link and Flg if the link drives the motor.
-    Their difference acts as a factor on the torque of the joint. Only the equations of other joints determine it, and a
-    small ridge keeps both equal otherwise. `ridge` is the share of a column's squared norm by which Fl is regularised
-    toward zero.
+    repeated until its inertias agree with `bodies`; before the first estimate, the robot's own inertias are used. Fl is
+    between 0 and 0.5. With `separate`, a joint has two parameters: Flm if the motor drives the link and Flg if the link
+    drives the motor. The difference Flm - Flg acts like a factor on the torque of the joint. Only the equations of
+    other joints determine it; otherwise a small ridge penalty keeps Flm and Flg equal. `ridge` is the share of a
+    column's squared norm by which Fl is regularised toward zero.
     """
 
     kind = "load"
@@ -54,8 +54,7 @@ class LoadFriction:
                                 bounds=(0.0, LARGEST), ridge=max(SEPARATE_RIDGE if self.separate else 0.0, self.ridge))
 
     def link_numbers(self, robot: Robot) -> Array:
-        """Return the inertial parameters (bodies, 10) with which the torques of the bodies are computed, dependent
-        bodies last."""
+        """Return the inertial parameters (bodies, 10) that give the torques of the bodies, dependent bodies last."""
         if self.bodies is not None:
             return np.ascontiguousarray(self.bodies, dtype=float).reshape(-1, 10)
         followers = robot.followers

@@ -66,7 +66,7 @@ class Model:
 
     @property
     def robot_model(self) -> Model:
-        """This model itself. A custom model and a model with flexible joints have None in this place."""
+        """The model itself; None for custom models and models with flexible joints."""
         return self
 
     @property
@@ -101,7 +101,7 @@ class Model:
 
     @cached_property
     def _offers(self) -> tuple[Capabilities, ...]:
-        """Record of the optional methods of each term."""
+        """Optional methods of each term."""
         return tuple(map(capabilities, self.terms))
 
     @cached_property
@@ -124,10 +124,10 @@ class Model:
 
     @cached_property
     def _accelerating(self) -> tuple[bool, ...]:
-        """For each term, whether its part of the inertia matrix is computed from its entries.
+        """Whether the contribution of each term to the inertia matrix is computed from the term's regressor entries.
 
-        A term with a kernel computes it by the kernel. Load-dependent friction depends on accelerations through the
-        torques of the bodies, but it is not an inertia.
+        For a term with a kernel, the kernel computes this contribution. Load-dependent friction depends on
+        accelerations through the torques of the bodies, but it is not an inertia.
         """
         return tuple(own.kernels is None and own.load is None and accelerates(term, self.robot)
                      for term, own in zip(self.terms, self._offers, strict=True))
@@ -327,7 +327,7 @@ class Model:
 
     @cached_property
     def _body_fields(self) -> tuple[tuple[Term, str], ...]:
-        """Terms whose columns depend on the inertias of the bodies, each with the name of its field that stores these
+        """Terms whose columns depend on the inertias of the bodies, each with the name of its field for these
         inertias."""
         return tuple((term, name) for term in self.terms for name, entry in learned_fields(term).items()
                      if entry == "bodies")

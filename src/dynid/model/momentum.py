@@ -4,9 +4,9 @@ A term with torque M(q) ddq + r(q, dq) has the momentum P = M dq. With D = dM/dt
 
     tau = d/dt P + F,   F = r - D,        and if M is symmetric        tau . dq = d/dt (dq . P / 2) + G . dq,
 
-with G = r - D/2: gravity torques for bodies, and the friction torque itself for friction. Terms with kernels return
-both (`momentum`); terms whose M does not depend on the posture have D = 0; for all others D is a finite difference
-along the motion.
+with G = r - D/2, which is the gravity torque for bodies, and the friction torque itself for friction. The method
+`momentum` of terms with kernels gives P and F. Terms whose M does not depend on the posture have D = 0; for all other
+terms, D is a finite difference along the motion.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class MomentumForm:
 
 def _fill(part: TermShare, q: Array, dq: Array, place: Ints, momentum: Array, force: Array, memory: Array | None,
           share: float) -> None:
-    """Compute momentum P and force r - share D of a term without compiled kernels, into the rows of `place`."""
+    """Compute momentum P and force r - share D of a term without kernels; share: 1 for F, 0.5 for G."""
     still, rows = np.zeros_like(q), place[place >= 0]
     part.fill(q, dq, still, place, force, memory)
     if not part.accelerating:
@@ -146,7 +146,7 @@ def _fill(part: TermShare, q: Array, dq: Array, place: Ints, momentum: Array, fo
 
 
 def _momentum(part: TermShare, q: Array, dq: Array, place: Ints, rows: int, memory: Array | None) -> Array:
-    """Return the momentum P (rows, samples): the entries at rest with velocities in place of accelerations."""
+    """Return the momentum P (rows, samples): the inertial regressor entries for accelerations equal to dq."""
     still, with_, without = np.zeros_like(q), np.zeros((rows, len(q))), np.zeros((rows, len(q)))
     part.fill(q, still, dq, place, with_, memory)
     part.fill(q, still, still, place, without, memory)

@@ -58,7 +58,7 @@ class Kind:
     mjcf: str = ""
 
     def unwritten(self) -> Kind:
-        """Return the same kind without file attributes, for a parameter that is only one part of a curve."""
+        """Return the kind without URDF and MJCF attributes, for a parameter that is only one part of a curve."""
         return Kind(self.words, self.group)
 
 

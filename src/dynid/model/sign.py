@@ -43,7 +43,7 @@ class Sign:
 
     @property
     def one_width(self) -> float:
-        """The width of a sign with one width for all joints, rad/s or m/s."""
+        """The width of the smooth sign, rad/s or m/s; an error is raised if each joint has its own."""
         if isinstance(self.width, tuple):
             raise ModelError(f"a smooth sign has {len(self.width)} widths, but this term needs one for all joints",
                              "give one width")

@@ -86,21 +86,21 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class Capabilities:
-    """Optional capabilities of a term; None for those that it does not have.
+    """Optional capabilities of a term; None for each capability that the term does not have.
 
     The value is the term itself for a capability with several methods, or the method if there is only one.
     `dynid.model.term` describes the methods.
 
     Attributes:
-        shape: parameters in which it is nonlinear.
+        shape: parameters in which the term is nonlinear.
         history: entries that need times or the order of samples.
         load: entries as a function of the torques of the bodies.
         kernels: torques and inertia matrices at once.
         single_sample: entries of one sample; by default derived for a term without history or kernel.
-        step: update of its memory from sample to sample, for generated code. It needs a history.
+        step: update of its memory from sample to sample, for generated code; only with `history`.
         elements: elements of a compiled simulation.
         momentum: momentum and force without accelerations.
-        slow_joints: joints whose rows at low speed it needs.
+        slow_joints: joints whose samples at low speed the term needs.
         dissipating: linear conditions for dissipation.
     """
 
@@ -125,7 +125,7 @@ def capabilities(term: Term) -> Capabilities:
     """Return the optional capabilities of a term.
 
     Raises:
-        ModelError: for a term with some but not all methods of a capability, or with unknown data.
+        ModelError: for a term with some but not all methods of a capability, or with an unknown entry in `learned`.
     """
     found: dict[str, Any] = {}
     for name in _CAPABILITY_NAMES:

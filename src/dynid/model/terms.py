@@ -212,7 +212,7 @@ def chosen(robot: Robot, joints: Sequence[str | int] | None) -> list[int]:
 
 
 def sign_entries(robot: Robot, joints: Sequence[str | int] | None, sign: Sign, dq: Array, each: int = 1) -> Entries:
-    """Yield entries sign(dq) of the first of `each` parameters of every joint that a term of dry friction acts on."""
+    """Yield the entries sign(dq) of a dry friction term, for the first of the `each` parameters that a joint has."""
     for k, j in enumerate(chosen(robot, joints)):
         yield j, each * k, sign.of_joint(j)(dq[:, j])
 
@@ -223,7 +223,7 @@ def of_chosen(robot: Robot, joints: Sequence[str | int] | None, signal: Array) -
 
 
 def one_each(robot: Robot, joints: Sequence[str | int] | None) -> tuple[Ints, Ints]:
-    """Return joints and parameters of the entries of a term with one parameter per joint."""
+    """Return the indices of the joint and the parameter of each entry, for a term with one parameter per joint."""
     own = np.array(chosen(robot, joints), dtype=np.int64)
     return own, np.arange(len(own))
 
@@ -282,8 +282,7 @@ class Payload:
         yield Bodies(numbers)
 
     def to_body(self, robot: Robot) -> Array:
-        """Return the matrix X (10, 10) that converts parameters of the load to parameters of the body that carries
-        it."""
+        """Return the matrix X (10, 10) that converts parameters of the load to those of the body that carries it."""
         return ten.change_frame(robot.frame(self.frame).pose @ np.asarray(self.pose, dtype=float))
 
     def body(self, robot: Robot) -> int:

@@ -12,8 +12,8 @@ MDH, Craig             alpha  a  theta  d       Rot(x, alpha) Trans(x, a) Rot(z,
 =====================  =======================  ====================================================
 
 The joint's position adds to theta (revolute) or to the length along z (prismatic): the value in the table is an offset,
-which a mapping may omit. Inertias are given in the link frame. It is at the distal end of the link in the standard
-convention, and at the link's joint in the modified convention.
+which a mapping may omit. Inertias are given in the link frame. This frame is at the distal end of the link in the
+standard convention, and at the link's joint in the modified one.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def parse_pose(value: Any, unit: float, what: str) -> Array:
 
 
 def parse_inertia(value: Any, what: str) -> Array:
-    """Return the ten inertial parameters (10,) of a link from one of the three forms of a robot file."""
+    """Return the ten inertial parameters (10,) of a link, given in one of the three forms of `robot.robot_files`."""
     keys = set(value) if isinstance(value, dict) else set()
     if keys == set(ten.NAMES):
         return parse_vector([value[name] for name in ten.NAMES], 10, what)
@@ -105,7 +105,7 @@ def parse_values(values: Any, file: str) -> dict[str, float]:
 
 
 def angle_unit(table: Mapping[str, Any], file: str) -> float:
-    """Return the number of radians in one unit of the file's angles."""
+    """Return the angle unit of a robot file in rad: 1 for radians, pi / 180 for degrees."""
     if table.get("angles", "radians") not in ("radians", "degrees"):
         raise RobotError(f"robot file '{file}' must set angles = \"radians\" or \"degrees\", got {table['angles']!r}")
     return math.pi / 180 if table.get("angles") == "degrees" else 1.0

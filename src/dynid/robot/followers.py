@@ -136,7 +136,7 @@ def coupled(tree: Robot, mimics: Mapping[str, Mimic], following: tuple[str, ...]
 
 def _own_joint(tree: Robot, i: int, free: Sequence[int], loops: Loops | None) -> Joint:
     """Return joint i of the tree as a joint of the robot. Its parent is the last of the robot's bodies that carries the
-    joint, and dependent joints between the two are in their initial posture."""
+    joint; dependent joints between parent and joint are in their initial posture."""
     joint, before = tree.joints[i], tree.joints[i].before
     parent = joint.parent
     while parent not in (BASE, *free):

@@ -4,8 +4,7 @@ The free joint is six coordinates in front of the robot's own joints: translatio
 its own frame, and rotation about these axes. The six coordinates are used for velocities only: the velocity of a robot
 with a free base is the twist of its root link in the root's axes, linear part first, and then the joint velocities. Its
 configuration is the position of the root in the world, a unit quaternion (x, y, z, w) and the joint positions, as in
-Pinocchio. There are no angles of orientation. The first five of the six bodies are virtual, and the sixth is the root
-link.
+Pinocchio. There are no angles of orientation. Each coordinate moves one body: five virtual bodies, then the root link.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loop closures, which connect two places of a kinematic tree, so that some joints depend on others."""
+"""Loop closures, which connect two bodies of a kinematic tree, so that some joints depend on others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EQUATIONS: Mapping[str, int] = {"point": 3, "axis": 5, "rigid": 6, "rod": 1}
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    """A constraint between two places on bodies of a tree.
+    """A constraint between two frames on different bodies of a kinematic tree.
 
     Attributes:
         kind: "point" (a ball joint: the origins coincide), "axis" (a hinge: the z axes coincide too), "rigid" (no

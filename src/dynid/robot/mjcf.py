@@ -72,7 +72,7 @@ class _Tree:
         text: reader of the attributes of elements.
         fixed_base: whether a free joint is treated as fixed.
         parts: links of the file that belong to each body, by index of the body.
-        spots: places of bodies and sites, by ("body" or "site", name).
+        spots: locations of bodies and sites in the tree, by ("body" or "site", name).
         refs: position of each joint in the initial posture of the file, rad or m.
         addresses: index of each joint's position among the positions of a <key>.
         names: names in use, by kind of element.

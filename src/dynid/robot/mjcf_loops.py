@@ -28,13 +28,13 @@ _SAME_POINT = 1e-6  # m: smallest distance of two different points, and relative
 
 @dataclass(frozen=True, eq=False)
 class Spot:
-    """A place on a body of the tree.
+    """The location of a body frame or site of the file on a body of the kinematic tree.
 
     Attributes:
         body: index of the body, BASE for the world.
-        pose: pose (4, 4) of the place in the body frame.
-        drawn: pose (4, 4) of the place in the world, in the initial posture of the file.
-        mocap: whether the place is on a mocap body, which the user of the simulator moves.
+        pose: pose (4, 4) of the location in the body frame.
+        drawn: pose (4, 4) of the location in the world, in the initial posture of the file.
+        mocap: whether the location is on a mocap body, which the user of the simulator moves.
     """
 
     body: int
@@ -49,8 +49,8 @@ Spots = Mapping[tuple[str, str], Spot]
 def close_loops(tree: Robot, text: MjcfText, spots: Spots, refs: Sequence[float], addresses: Sequence[int]) -> Robot:
     """Return the robot whose joints are the joints of the tree that the constraints of the file leave independent.
 
-    spots: places of bodies and sites; refs: initial position of each joint, rad or m; addresses: index of each joint's
-    position in a <key>.
+    spots: locations of bodies and sites; refs: initial position of each joint, rad or m; addresses: index of each
+    joint's position in a <key>.
     """
     reader = _Constraints(tree, text, spots, dict(zip(tree.joint_names, refs, strict=True)))
     driven = reader.driven()

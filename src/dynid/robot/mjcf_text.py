@@ -200,7 +200,7 @@ class MjcfText:
         return pose
 
     def direction(self, vector: Array, key: str, where: str) -> Array:
-        """Return a unit vector; raise an error for a zero vector."""
+        """Return a vector scaled to length one; raise an error for a zero vector."""
         largest = float(np.abs(vector).max())
         if largest < 1e-12:
             raise self.error(f"'{key}' of {where} has no direction: it is zero or its vectors are parallel")

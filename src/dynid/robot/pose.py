@@ -1,7 +1,8 @@
 """Poses as 4 x 4 matrices, rotation vectors, and exact values of printed angles. Angles in rad, lengths in m.
 
-A right angle printed as 1.5708 has an error of 3.7e-6 rad. This is irrelevant for the machine, but makes parameters
-that torques cannot distinguish look different: a condition number of 1e8, and combinations with coefficients of 1e-12.
+A right angle printed as 1.5708 has an error of 3.7e-6 rad. The error is irrelevant for the robot, but parameters that
+torques cannot distinguish then seem distinguishable: the condition number is 1e8, and base parameters have coefficients
+of 1e-12.
 """
 
 from __future__ import annotations
@@ -209,7 +210,7 @@ def body_rates(vector: Array, first: Array, second: Array) -> tuple[Array, Array
     """Return angular velocity and acceleration in body axes (samples, 3), rad/s and rad/s^2, from a rotation vector
     (samples, 3), rad, and its first and second derivative by time.
 
-    With the right Jacobian of the exponential, w = r' - a r x r' + b r x (r x r').
+    With r the vector and p = |r|, w = r' - a r x r' + b r x (r x r'), a = (1 - cos p) / p^2, b = (p - sin p) / p^3.
     """
     square = np.einsum("si,si->s", vector, vector)[:, None]
     size = np.sqrt(np.maximum(square, 1e-12))

@@ -85,7 +85,7 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A link of the source file in a body: its pose (4 x 4) there, and its ten parameters in its own frame, or None."""
+    """A link of the source file, its pose (4 x 4) in its body, and its inertia (10,) in its own frame or None."""
 
     link: str
     pose: Array
@@ -147,8 +147,9 @@ class Robot:
         followers: dependent joints (mimic joints, joints of closed loops) and the bodies they move.
         payload: largest mass that the robot may carry, kg, or None.
         measured: names of the joints whose positions a log contains, if these are not the robot's own joints.
-        driven: names of the joints whose torques a log contains, if not the own joints; see `dynid.robot.followers`.
-        root: the link that carries all joints, if the source describes it. It has no effect on a fixed base.
+        driven: names of the joints whose torques a log contains, if not the robot's own joints
+            (`dynid.robot.followers`).
+        root: the link that carries all joints, if the source describes this link. A fixed root has no effect.
         has_free_base: whether the root link moves freely, by the first six joints. See `dynid.robot.free_base`.
         symmetry: left and right links that are mirror images, for robots with a free base, or None.
 
@@ -338,7 +339,7 @@ class Robot:
         return replace(self, gravity=down, followers=following)
 
     def lock(self, positions: Mapping[str, float]) -> Robot:
-        """Return the robot with joints fixed at positions, rad or m, by name; their bodies join the parent bodies."""
+        """Return the robot with the named joints fixed at positions, rad or m; their bodies merge into the parents."""
         from dynid.robot.locked_joints import locked
         return locked(self, positions)
 
@@ -381,7 +382,8 @@ class Robot:
 
 
 def merged_inertia(parts: Sequence[Part]) -> Array | None:
-    """Return the ten inertial parameters of a body from its parts, in the body frame; None if all are unknown."""
+    """Return the ten inertial parameters of a body from those of its links, in the body frame; None if all are
+    unknown."""
     known = [ten.change_frame(part.pose) @ part.inertia for part in parts if part.inertia is not None]
     return np.sum(known, axis=0) if known else None
 

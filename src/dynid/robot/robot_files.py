@@ -12,8 +12,8 @@ The TOML file, as the built-in robots next to this module are written::
     tool = {xyz = [0, 0, 0.1]}                    # frame "tool" in the last link's frame
     root = {link = "trunk", inertia = {mass = 6, com = [0, 0, 0], about_com = [..]}}   # the link that carries all
     floating_base = true           # the root link moves freely, see dynid.robot.free_base; default false
-    symmetry = {pairs = {left-thigh = "right-thigh"}, std = 0.01}   # mirror images; {} finds them
-    payload = 5.0 # largest mass that it may carry at its end, kg, if the manufacturer states it
+    symmetry = {pairs = {left-thigh = "right-thigh"}, std = 0.01}   # {}: by names and positions
+    payload = 5.0 # largest mass at the end of the robot, kg, if the manufacturer states it
 
     [[joint]]                      # one per row of the table, from the base on
     name = "shoulder"              # default joint1, joint2, ...

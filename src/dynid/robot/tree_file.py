@@ -30,7 +30,7 @@ Joint by joint::
 
     [[closure]]
     name = "pin"
-    kind = "axis"                  # "point", "axis" (about z of both places), "rigid", "rod"
+    kind = "axis"                  # "point", "axis" (about z of both frames), "rigid", "rod"
     first = {link = "coupler", xyz = [0.5, 0, 0], rpy = [0, 0, 0]}
     second = {link = "rocker", xyz = [0.4, 0, 0]}
     length = 0.8                   # of a rod

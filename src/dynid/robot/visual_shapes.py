@@ -249,8 +249,8 @@ def read_mesh(path: str | Path) -> Mesh:
 class MeshFiles:
     """Index of the mesh files below a folder, by the names that robot files use.
 
-    A name such as package://arm_description/meshes/link1.stl has no known location: the file whose path agrees in
-    most folders from its end is used. Files outside the folder are never used.
+    The folder of a name such as package://arm_description/meshes/link1.stl is unknown: the file whose path has most
+    folders at its end in common with the name is used. Files outside the folder are never used.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -277,7 +277,7 @@ def _parts(name: str) -> tuple[str, ...]:
 
 
 def _agreement(parts: Iterable[str], wanted: tuple[str, ...]) -> int:
-    """Return how many of the last parts of two paths are equal."""
+    """Return how many names at the ends of two paths are equal, upper or lower case."""
     count = 0
     for part, other in zip(reversed(tuple(parts)), reversed(wanted), strict=False):
         if part.lower() != other.lower():

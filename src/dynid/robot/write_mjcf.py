@@ -1,8 +1,8 @@
 """Writers of MJCF for MuJoCo: a new file with joints and inertias but no shapes, or edits of a user's file.
 
 Edits leave everything else unchanged, byte for byte. If several <body> elements of the file form one rigid body (bodies
-without joints), the whole inertia is written to the body that the joint moves. The others get an <inertial> of zero,
-so that no inertia counts twice.
+without joints), the whole inertia is written to the body that the joint moves. The other elements get an <inertial> of
+zero, so that no inertia counts twice.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
             yield f"{indent}</body>"
 
     def whole_pose(i: int) -> Array:
-        """Return the pose (4, 4) of a body in the nearest body with a mass below it, with all joints at zero."""
+        """Return the pose (4, 4) of a body in the nearest body with mass that carries it, with all joints at zero."""
         joint = robot.joints[i]
         pose = joint.before @ joint.after
         while joint.parent != BASE and robot.bodies[joint.parent].virtual:
@@ -203,7 +203,7 @@ def _joint(joint: Joint, body: Array, values: Mapping[str, float]) -> str:
 
 def _joint_values(i: int, joint: str, values: Mapping[str, float], places: JointFields,
                   add_note: Callable[[str], object]) -> dict[str, float]:
-    """Return the attributes of joint number i from parameter values by name; places: joint and attribute of each."""
+    """Return the attributes of joint number i from values by name; places: joint and attribute of each parameter."""
     attributes = {}
     for name, (number, attribute) in places.items():
         value = values.get(name) if number == i else None
@@ -363,5 +363,5 @@ class _MjcfPage(XmlPage):
 
 
 def joint_attributes(names: Sequence[str], **columns: Array) -> dict[str, dict[str, float]]:
-    """Return the attributes of each joint from arrays (dof,) by attribute."""
+    """Return a table of attributes for each joint, from one array (dof,) per attribute."""
     return {name: {key: float(values[j]) for key, values in columns.items()} for j, name in enumerate(names)}

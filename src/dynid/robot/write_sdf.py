@@ -28,7 +28,7 @@ def to_sdf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str,
         unchecked: write also bodies that are not physically consistent.
 
     Raises:
-        RobotError: if the robot has dependent joints, which SDFormat cannot describe here.
+        RobotError: if the robot has dependent joints, which this writer does not support.
     """
     if robot.followers is not None:
         raise RobotError(f"robot '{robot.name}' has mimic joints or closed chains, which are not written as SDFormat",

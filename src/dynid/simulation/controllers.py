@@ -60,20 +60,19 @@ class ControlLaw:
                          "use start = 'nominal' or 'wls' for this controller", "gains-not-known")
 
     def settling(self, inertia: Array | None) -> float:
-        """Return the settling time, s, from the slowest pole; inertia (dof,): inertia of the machine's joints."""
+        """Return the settling time, s, from the slowest pole; inertia (dof,): inertia of the robot's joints."""
         return _UNKNOWN_SETTLING
 
     def follows(self, motion: Reference) -> Reference:
-        """Return the reference with which the closed loop follows a motion; the motion itself if that is unknown."""
+        """Return the reference with which the closed loop follows a motion; the motion itself if unknown."""
         return motion
 
     def follows_with(self, motion: Reference, torque: Array) -> Reference | None:
-        """Return the reference with which the law gives torques (ticks, dof) along a motion; None if that is
-        unknown."""
+        """Return the reference with which the law gives torques (ticks, dof) along a motion; None if unknown."""
         return None
 
     def lagging(self, ticks: float) -> Self:
-        """Return the law with a velocity delayed by this number of sampling periods."""
+        """Return the law for a velocity signal that is delayed by `ticks` sampling periods."""
         return replace(self, speed_lag=ticks)
 
 
@@ -259,7 +258,7 @@ class CompensatedPD(ControlLaw):
 
 @dataclass(frozen=True, eq=False)
 class TorqueDriven(ControlLaw):
-    """No feedback: the given torques (ticks, dof) are applied."""
+    """Control law without feedback: the given torques (ticks, dof) are applied."""
 
     torque: Array
 

@@ -117,7 +117,7 @@ def simulate_floating(robot: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike |
         duration: simulated time, s.
         period: time between two samples of the result, s.
         substeps: integration steps in one period.
-        inertias: ten numbers of every body (bodies, 10); default: those of the robot.
+        inertias: ten inertial parameters of every body (bodies, 10); default: those of the robot.
         rotor: reflected rotor inertias of the joints (n,), kg m^2.
 
     >>> flying = dynid.simulation.simulate_floating(robot, q, v, duration=1.0)

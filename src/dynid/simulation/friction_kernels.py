@@ -95,8 +95,8 @@ def substitute(matrix: Array, inverse: Array, x: Array) -> None:
 
 @njit(**INNER_BORROWING)
 def transmit(load: Array, dq: Array, ddq: Array, linked: Array, matrix: Array, inverse: Array) -> None:
-    """Compute accelerations ddq with load friction from those without it by fixed-point iteration, which converges
-    because the friction is below half of the bodies' torques. matrix, inverse: from `solve_state`."""
+    """Compute accelerations ddq with load friction from accelerations without load friction by fixed-point iteration,
+    which converges because the friction is below half of the bodies' torques. matrix, inverse: from `solve_state`."""
     n = len(ddq)
     for _ in range(60):
         load_friction(load, dq, ddq, linked)

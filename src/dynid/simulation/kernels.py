@@ -23,8 +23,8 @@ REST = 1e-7  # rad/s or m/s below which a sticking element is at rest
 class Law(NamedTuple):
     """A control law of n joints as numbers: a = kp e + ki int e + kd (follow dqr - dq) + ahead ddqr with e = qr - q.
 
-    The torque is a. For a law with a model of the bodies it is M a + c + g, or, with `beside`, M ahead ddqr + c + g
-    plus the feedback as a torque. Then `feed` is added, and the sum is limited to +-limit.
+    Without a model of the bodies, the torque is a. With a model, the torque is M a + c + g; if `beside` is set, M
+    multiplies only ahead ddqr, and the feedback is a torque. Then `feed` is added, and the sum is limited to +-limit.
 
     Attributes:
         kp, ki, kd, follow, ahead: gains and factors of the law (n,).
@@ -117,7 +117,7 @@ def space(plant: Plant) -> RunBuffers:
 
 @njit(**BORROWING)
 def act(plant: Plant, share: float, work: RunBuffers) -> None:
-    """Set the external wrenches in `work`, at a fraction `share` of the period after its tick."""
+    """Set the external wrenches in `work` to those at a fraction `share` of the period after the present tick."""
     tick = int(work.clock[0])
     later = min(tick + 1, len(plant.wrenches) - 1)
     for k in range(len(work.outside)):
@@ -196,7 +196,7 @@ def derivative_held(plant: Plant, tau: Array, y: Array, h: float, dy: Array, wor
 
 @njit(**INNER_BORROWING)
 def hold(dry: Array, y: Array, h: float, dy: Array, work: RunBuffers) -> None:
-    """Compute the dry friction `work.signs` of sticking elements, and the derivative dy with it from dy without it.
+    """Compute the dry friction `work.signs` of sticking elements, and add its effect to the derivative dy.
 
     The friction is constant over the step. It is the force p / h within its bounds that brings v = w.dq nearest to zero
     at the end of the step, v + h w.ddq - sum_k (w.M^-1 w_k) p_k, computed for all elements by projected Gauss-Seidel

@@ -1,6 +1,6 @@
 """Closed loops in Python, for user-defined control functions, models and terms.
 
-The steps are those of `kernels.run`, so both give the same motion.
+The steps are those of `kernels.run`, the compiled loop, so the motion is the same.
 """
 
 from __future__ import annotations

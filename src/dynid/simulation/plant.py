@@ -1,4 +1,4 @@
-"""Simulated machines as plain arrays: a model with parameters, and effects that are not linear in parameters."""
+"""Simulated robots as plain arrays: a model with parameters, and effects that are not linear in parameters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMPILED_MOTOR_FRICTION = ("viscous", "coulomb")  # friction of motors that comp
 
 @dataclass(frozen=True, eq=False)
 class LuGre:
-    """LuGre friction of the simulated machine, which is not linear in its parameters.
+    """LuGre friction of the simulated robot, which is not linear in its parameters.
 
     dz = v - sigma0 |v| / g(v) z,  g = Fc + (Fs - Fc) exp(-(v / vs)^2),  torque = sigma0 z + sigma1 dz + sigma2 v
 
@@ -96,7 +96,7 @@ class Flexible:
 class Ripple:
     """Torque ripple of the motor that its current does not show: amplitude sin(periods q + phase).
 
-    Each is one number or one per joint. amplitude: N m or N. periods: per rad (or m) of the joint. phase: rad.
+    Every value is one number or one per joint. amplitude: N m or N. periods: per rad (or m) of the joint. phase: rad.
     """
 
     amplitude: ArrayLike
@@ -155,7 +155,7 @@ class Plant(NamedTuple):
 
 def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = None, ripple: Ripple | None = None,
                flexible: Flexible | None = None) -> Plant:
-    """Return the arrays of a model with parameters theta, with discontinuous signs (see `smoothed`)."""
+    """Return a model with parameters theta as a `Plant`, in which signs are still discontinuous (see `smoothed`)."""
     whole = complete(model)
     elements = whole.elements(theta)
     if whole.robot is None or elements is None:
@@ -257,7 +257,8 @@ def spring_rate(plant: Plant, inverse_inertias: Array) -> float:
     """Return the fastest rate, 1/s, of oscillation or decay of the motors relative to their links; zero for rigid
     joints.
 
-    inverse_inertias (k, n, n): inverse inertia matrices of the links at k postures, of which the worst is used.
+    inverse_inertias (k, n, n): inverse inertia matrices of the links at k postures, of which the fastest rate is
+    returned.
     """
     bends = np.isfinite(plant.flexible[:, 0]) if len(plant.flexible) else np.zeros(0, dtype=bool)
     if not bends.any():
@@ -314,11 +315,12 @@ def sign_widths(plant: Plant, inverse_inertias: Array, step: float, speed: Array
     """Return a width for every sign, as small as the integrator's step allows.
 
     Near rest, dry friction damps the velocity at the rate Fc w'M^-1 w / width, and RK4 is stable up to 2.78 / step. The
-    width is at least a thousandth of the fastest reference speed. Rows along the same direction share the step.
+    width is at least a thousandth of the fastest reference speed. Friction levels along one direction are added if one
+    of the signs may be widened.
 
     Args:
         plant: the simulated robot.
-        inverse_inertias: M^-1 (k, n, n) along the motion, of which the worst counts.
+        inverse_inertias: M^-1 (k, n, n) along the motion, of which the largest mobility w'M^-1 w counts.
         step: step of the integrator, s.
         speed: fastest reference speed of each joint (n,), rad/s or m/s.
         torques: largest torques of the bodies along the motion (n,), for load-dependent friction.

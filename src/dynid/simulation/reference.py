@@ -16,7 +16,8 @@ from dynid.recording import Recording
 class Reference:
     """Reference positions, velocities and accelerations (ticks, dof) at `rate` Hz, from `start` seconds on.
 
-    The controller reads one row per tick and applies a constant torque until the next.
+    The controller reads one row at each of its sampling instants (ticks) and applies a constant torque until the next
+    one.
     """
 
     q: Array
@@ -49,7 +50,7 @@ class Reference:
 
     @property
     def duration(self) -> float:
-        """Seconds from the first to the last tick."""
+        """Time from the first to the last sampling instant, s."""
         return (len(self) - 1) / self.rate
 
     @property

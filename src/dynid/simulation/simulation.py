@@ -81,7 +81,7 @@ class Simulation:
         return len(self.t)
 
     def samples(self, source: str = "simulation") -> Samples:
-        """Return unfiltered samples of the motion for regression; of the links for flexible joints."""
+        """Return unfiltered samples of the motion for regression; with flexible joints, samples of the links."""
         return Samples.from_arrays(self.q, self.dq, self.ddq, self.tau, t=self.t, rate=self.rate, source=source)
 
 
@@ -207,7 +207,7 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
     """Simulate the closed loop of a model and a controller.
 
     widths: widths of smooth signs of dry friction; None: computed from the step. made: plant of the model without LuGre
-    friction, ripple and flexible joints; None: made here.
+    friction, ripple and flexible joints; None: converted here from the model.
     """
     controller = control_law(controller)
     n, ticks = model.dof, len(reference)

@@ -92,13 +92,13 @@ class ToolLaw(ControlLaw):
         return Tool(frame_pose(robot, self.frame, q), here, here @ dq, (after - before) @ dq / (2.0 * _DIFFERENCE_TIME))
 
     def tool_inertia(self, q: Array) -> Array:
-        """Return the inertia of the tool (axes, axes) at a posture (dof,): A of eq. 2.29, kg and kg m^2."""
+        """Return the inertia of the tool (axes, axes) at a posture (dof,): A of Sousa, eq. 2.29, kg and kg m^2."""
         matrix = inertia_matrix(self.model.robot, self.bodies, q) + self.rotor_inertia
         inverse = self.split(matrix, self.tool(q, np.zeros(self.model.dof)))
         return np.asarray(inverse.T @ matrix @ inverse)
 
     def error(self, wanted: Array, found: Array) -> Array:
-        """Return the error (axes,) of a pose (4, 4): position, m, and rotation vector, rad, in axes of the base."""
+        """Return the error (axes,) of a pose `found` (4, 4): position, m, and rotation vector, rad, in base axes."""
         from scipy.spatial.transform import Rotation
 
         off = wanted[:3, 3] - found[:3, 3]

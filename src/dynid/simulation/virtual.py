@@ -27,13 +27,13 @@ from dynid.simulation.simulation import Simulation, simulate
 
 @dataclass(frozen=True, eq=False)
 class VirtualRobot:
-    """A simulated machine with known parameters, sensors and a controller. Values are one number or one per joint.
+    """A simulated robot with known parameters, sensors and a controller. Values are one number or one per joint.
 
     Attributes:
         encoder: resolution, rad or m per count; 0 for none.
         position_noise, torque_noise: standard deviation of white noise, rad or m and N m or N.
         position_snr, torque_snr: signal-to-noise ratio of logged positions and torques, dB of mean squares (Simionato,
-            s. 5.2), or None. The controller's signals do not contain it.
+            s. 5.2), or None. The controller's signals do not contain this noise.
         speed: velocity that the controller uses: "true", or "difference" for backward differences of the encoder.
         speed_cutoff: low-pass filter of these differences, Hz, or None.
         jitter: standard deviation of the sampling instant, s. The time stamp stays on the grid.
@@ -74,7 +74,7 @@ class VirtualRobot:
     torque_snr: ArrayLike | None = None
 
     def run(self, reference: Reference, *, seed: int = 0) -> Simulation:
-        """Return the simulated motion of the machine, including noise in the loop."""
+        """Return the simulated motion of the robot, including noise in the loop."""
         return self._run(reference, np.random.default_rng(seed))
 
     def record(self, reference: Reference, *, seed: int = 0) -> Recording:
@@ -183,7 +183,7 @@ def _by_ratio(signal: Array, ratio: ArrayLike | None, what: str, rng: np.random.
 
 
 def in_counts(x: Array, step: Array) -> Array:
-    """Return positions (samples, joints) rounded to the steps (joints,) of their encoders; a step of zero does not
+    """Return positions (samples, joints) rounded to the steps (joints,) of their encoders; a zero step does not
     round."""
     return np.where(step > 0, np.where(step > 0, step, 1.0) * np.floor(x / np.where(step > 0, step, 1.0) + 0.5), x)
 

@@ -34,7 +34,7 @@ class BaseForms:
     Attributes:
         robot: the arm.
         graph: graph of the symbols theta[c] of the parameters and length[k] of the lengths, three per link.
-        kept: index of the leading parameter of each base parameter (base,).
+        kept: index of the parameter into which each base parameter regroups others (base,).
         values: the base parameters as values of the graph (base,).
         lengths: values of the lengths (3 links,), m.
     """
@@ -121,7 +121,7 @@ def _handed_over(graph: Graph, numbers: Vector, arm: Vector, rotation: Array) ->
 
 
 def _moved(robot: Robot) -> list[int]:
-    """Return the index of the leading parameter of each base parameter; the first joints excite fewer parameters."""
+    """Return the indices of the parameters into which others are regrouped; the first joints excite fewer."""
     kept: list[int] = []
     pose, first_axis, first_point = np.eye(4), np.zeros(3), np.zeros(3)
     parallel = collinear = True  # to the first axis, for all joints so far

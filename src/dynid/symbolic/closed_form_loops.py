@@ -2,10 +2,10 @@
 
 A closure is a rod, whose two ends have a known distance, or a pin, where two points coincide. A pin also has a known
 distance from the axis of a joint on one side, or from the intersection of two axes. With one unknown coordinate, such a
-distance gives A cos x + B sin x = C or a quadratic equation. If n unknown prismatic joints are in n distances, the
-solution is an intersection of spheres. The pin then determines the remaining joint. Of two solutions, the one on the
-branch of the loops' posture is used. By continuity it remains valid until both solutions coincide. A solution is
-accepted only if it agrees with the numerical solution of the loops.
+distance gives A cos x + B sin x = C or a quadratic equation. If n such distances depend on the positions of n prismatic
+joints, the solution is an intersection of spheres. The pin then determines the remaining joint. Of two solutions, the
+one on the branch of the loops' posture is used. By continuity it remains valid until both solutions coincide. A
+solution is accepted only if it agrees with the numerical solution of the loops.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _Search:
         return [j for j in path if j not in self.frames]
 
     def usable(self, path: Sequence[int]) -> bool:
-        """Return whether all unknown joints of a path are coordinates themselves, and no mimic joints."""
+        """Return whether every unknown joint of a path has a coordinate of its own, so that none is a mimic joint."""
         return all(j in self.own for j in self.unknown(path))
 
     def seen_from(self, joint: int, end: _End, path: Sequence[int]) -> Vector:
@@ -134,7 +134,7 @@ class _Search:
         return True
 
     def position(self, k: int) -> Value:
-        """Return the position of dependent coordinate k; an angle is within half a turn of the first posture."""
+        """Return the position of dependent coordinate k; of an angle, the value nearest to the first posture."""
         value = self.found[k]
         if not isinstance(value, tuple):
             return value
@@ -152,7 +152,7 @@ class _Search:
 
     # -- solutions for one or more joints --------------------------------------------------------
     def by_pin(self) -> bool:
-        """Solve a pin for its only unknown joint, or for two consecutive joints on one side; return the success."""
+        """Solve a pin for its only unknown joint or two consecutive joints on one side; return if this succeeds."""
         for kind, first, second, _ in self.ends():
             if kind == "rod":
                 continue
@@ -226,7 +226,7 @@ class _Search:
                     yield _Distance(_End(links[k].parent, numbers(self.graph, centre)), other, dot(w, w))
 
     def by_distance(self) -> bool:
-        """Solve a known distance for one joint, or several distances for prismatic joints; return the success."""
+        """Solve a known distance for one joint, or several for prismatic joints; return whether this succeeds."""
         groups: dict[tuple[int, ...], list[_Distance]] = {}
         for distance in self.distances():
             paths = paths_apart(self.chain, distance.first.body, distance.second.body)

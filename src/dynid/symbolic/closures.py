@@ -33,8 +33,8 @@ class LoopMotion:
     """Motion of the dependent joints, on a graph in the symbols q, q_follow and dq.
 
     Attributes:
-        rates: X (dependent, dof).
-        rate_slopes: dX/dt (dependent, dof).
+        rates: velocities X (dependent, dof) of the dependent joints for unit velocities dq.
+        rate_slopes: time derivative dX/dt (dependent, dof).
         bias: dX/dt dq (dependent,).
         correction: Newton step (dependent,) for positions q_follow that do not quite close the loops.
     """
@@ -53,7 +53,7 @@ def tree_positions(graph: Graph, followers: DependentJoints, z: Sequence[Value])
 
 
 def own_joints(followers: DependentJoints) -> tuple[int, ...]:
-    """Return, for each dependent coordinate, the index in the tree of the joint whose position it is."""
+    """Return the index in the tree of the joint that each dependent coordinate belongs to."""
     return tuple(followers.tree.joint_index(name) for name in followers.following)
 
 

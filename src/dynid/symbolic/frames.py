@@ -1,11 +1,10 @@
 """Body frames for code generation, chosen so that as many numbers as possible are zero or one.
 
 The z axis of a body's frame is its joint axis. The frame may be moved along this axis and turned about it. Its origin
-is the foot of the common perpendicular with the previous axis, as in standard DH tables. It is the joint's own origin
-if nearly parallel axes place that foot far away, where large moments cancel. The next axis is tilted about the x axis
-alone. The frame of a prismatic joint's body starts at the origin of the previous body. The transform between
-frames is then Tz(d) Tx(a) Rx(alpha) followed by the joint's own motion; for right angles it contains a single plane
-rotation.
+is the foot of the common perpendicular with the previous axis, as in standard DH tables. If nearly parallel axes place
+this foot far away, where large moments cancel, the joint's own origin is used. The next axis is tilted about the x axis
+alone. The frame of a prismatic joint's body starts at the origin of the previous body. The transform between frames is
+then Tz(d) Tx(a) Rx(alpha) followed by the joint's own motion; for right angles it contains a single plane rotation.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Link:
 
     @property
     def handed(self) -> tuple[int, ...]:
-        """Numbers of the parameters of the body, from 0 to 9, that can be assigned to the previous body."""
+        """Indices, from 0 to 9, of the body's inertial parameters that can be assigned to the previous body."""
         return (0, 1, 2, 3, 4, 5) if self.sliding else (5, 8, 9)
 
 

@@ -250,8 +250,7 @@ def momentum(w: Writer) -> list[Output]:
 
 
 def following(w: Writer) -> list[Output]:
-    """Positions of the dependent joints of loops; positions that are given as an input are improved by a Newton
-    step."""
+    """Positions of the dependent joints of loops; positions given as an input are improved by a Newton step."""
     if not w.plan.follow:
         raise ModelError(f"robot '{w.plan.robot.name}' has no closed loops, so there is no function 'following' to "
                          "generate", "remove 'following' from the functions", code="no-dependent-joints")
@@ -269,7 +268,7 @@ def energy(w: Writer) -> list[Output]:
 
 
 def wrenches(w: Writer) -> list[Output]:
-    """Force and moment transmitted by each joint, from the bodies alone, in its frame after its motion.
+    """Force and moment transmitted by each joint, from the bodies alone, in the joint's frame after its motion.
 
     The wrenches (joints, 6), N and N m, are about the joint's origin. The third moment of a revolute joint is its
     torque (Simionato, eq. 2.12-2.14, 2.32).
@@ -361,7 +360,7 @@ def _inputs(name: str, plan: ModelLayout) -> str:
 
 
 def _of_frame(name: str, w: Writer, wanted: str) -> list[Output]:
-    """Return the outputs of `kinematics` or `jacobian` of the frame with the name `wanted`."""
+    """Return the outputs of the function `name`, "kinematics" or "jacobian", for the frame `wanted`."""
     frame = w.plan.tree.frame(wanted)
     if frame.body == BASE:
         raise ModelError(f"frame '{wanted}' is fixed to the base, so its pose is constant; name a frame that moves")

@@ -228,15 +228,15 @@ class Graph:
                                            negative=tuple(x.negative for x in values))))
 
     def again(self, node: Node, made: Mapping[int, Value]) -> Value:
-        """Return the value on this graph of a node of another graph; `made`: values of the node's operands."""
+        """Copy a node of another graph to this graph; `made`: values on this graph of the node's operands."""
         return _made(node, made, self.symbol, self._apply, self.value)
 
     def _apply(self, function: str, of: Sequence[Value]) -> Value:
         return self.apply(function, *of)
 
     def rewritten(self, outputs: Sequence[Value], made: dict[int, Value]) -> list[Value]:
-        """Return the outputs with nodes replaced by the values in `made`, to which the values of other nodes are
-        added."""
+        """Return the outputs after replacing nodes by the values that `made` has for them; values of other nodes are
+        added to `made`."""
         return self.replay(outputs, self.symbol, self._apply, self.value, made)
 
     def taken_over(self, other: Graph, outputs: Sequence[Value], inputs: Mapping[str, Sequence[Value]]) -> list[Value]:
@@ -282,10 +282,10 @@ class Graph:
 
         Args:
             outputs: values of this graph.
-            symbol: returns the object of an input, given its name.
+            symbol: returns the array or symbol of an input, given its name.
             function: returns the result of a function of `FUNCTIONS`, given its name and arguments.
-            number: returns the object of a constant.
-            made: objects of nodes that are known already, by node; the objects of all other nodes are added.
+            number: converts a constant.
+            made: results of nodes that are known already, by node; the results of all other nodes are added.
         """
         made = {} if made is None else made
         for place in self.live(outputs):
@@ -304,13 +304,13 @@ def entry_by_name(inputs: Mapping[str, Any]) -> Callable[[str], Any]:
 
 
 def signed(outputs: Sequence[Value], made: Mapping[int, Any]) -> list[Any]:
-    """Return the objects of graph values with their signs; made: objects of the nodes."""
+    """Return the results of graph values, signs included, from the results `made` of their nodes."""
     return [-made[value.node] if value.negative else made[value.node] for value in outputs]
 
 
 def _made(node: Node, made: Mapping[int, Any], symbol: Callable[[str], Any],
           function: Callable[[str, Sequence[Any]], Any], number: Callable[[float], Any]) -> Any:
-    """Return the object of a node from the objects of its operands; arguments as for `Graph.replay`."""
+    """Evaluate a node from the results `made` of its operands; arguments are as for `Graph.replay`."""
     of = [made[k] for k in node.of]
     match node.kind:
         case "number":

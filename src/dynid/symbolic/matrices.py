@@ -14,7 +14,7 @@ from dynid.symbolic.vectors import Matrix, Vector, add, apply, cross, dot, trans
 
 def composites(graph: Graph, chain: Chain, frames: Sequence[FramePose],
                bodies: Sequence[Sequence[Value]]) -> list[Vector]:
-    """Return the ten inertial parameters of each body together with all bodies that it carries, in its own frame.
+    """Return the ten inertial parameters of each body together with all bodies that it carries, in the body's frame.
 
     In the frame of the previous body, with k = R h: S becomes R S R' + r k' + k r' + m r r', and h becomes k + m r.
     """

@@ -51,7 +51,7 @@ class ModelLayout:
             For a closed chain it has further columns for the dependent joints.
         numbers: parameters of the generated code: ten for each body of the tree, then those of the other terms.
         matrix: matrix (numbers, parameters) that converts the model's parameters to `numbers`.
-        terms: the terms without bodies, each with the indices of its parameters among the numbers.
+        terms: the terms without bodies, each with the indices of its parameters in `numbers`.
         solved: whether the dependent joints of loops are computed in closed form and are not an input.
     """
 
@@ -112,7 +112,7 @@ class ModelLayout:
 
     @cached_property
     def factor(self) -> Array:
-        """Triangular factor of the columns of all numbers over random motions."""
+        """QR factor R of the regressor columns of all parameters `numbers` over random motions."""
         return random_factor(self)
 
     @property
@@ -157,7 +157,7 @@ class ModelLayout:
 
     def link_numbers(self, term: UnderLoad, base: BaseParameters) -> Array:
         """Return the inertial parameters (10 bodies,) of the tree with which a load-dependent term computes torques.
-        Parameters that those of `base` can represent are zero."""
+        Parameters that are regrouped into those of `base` are zero."""
         count = 10 * self.bodies
         inertias = _on_tree(self.model.robot, np.asarray(term.link_numbers(self.model.robot)).reshape(-1, 1))
         first = [int(place) for place in base.independent if place < count]

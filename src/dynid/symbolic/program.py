@@ -30,11 +30,11 @@ class Program:
 
     Attributes:
         name: name of the program.
-        mode: "fixed" inserts the parameters' values, "base" takes the numbers p as an input, "full" adds a function
-            `prepare` that computes p from the model's parameters.
+        mode: "fixed" inserts the parameters' values, "base" takes the identifiable parameters p as an input, "full"
+            adds a function `prepare` that computes p from the model's parameters.
         functions: the functions.
         plan: the model for code generation.
-        numbers: the numbers p as combinations of the parameters of bodies and terms.
+        numbers: the parameters p as combinations of the parameters of bodies and terms.
         values: values of the model's parameters (parameters,) for self-tests, or None.
         provenance: origin of the values in words, written into the code.
         online, observer: whether functions that estimate p and external torques are added in C.
@@ -73,7 +73,7 @@ class Program:
                          f"{', '.join(f.name for f in self.functions)}")
 
     def numbers_of(self, theta: ArrayLike | Mapping[str, float]) -> Array:
-        """Return the numbers p (numbers,) of the generated functions for the model's parameters theta (parameters,)."""
+        """Return the parameters p (numbers,) of the functions for the model's parameters theta (parameters,)."""
         return np.asarray(self.matrix @ self.plan.model.parameters.vector(theta))
 
     def __call__(self, name: str, **inputs: ArrayLike) -> Any:
@@ -165,8 +165,8 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
         model: a model or a robot.
         what: names of the functions. "online" adds functions in C that estimate the parameters from samples,
             "observer" those that estimate external torques from the momentum.
-        parameters: "fixed" inserts `values` as constants, "base" takes the identifiable numbers p as inputs, "full"
-            adds a function `prepare` that computes p from all parameters.
+        parameters: "fixed" inserts `values` as constants, "base" takes the identifiable parameters p as an input,
+            "full" adds a function `prepare` that computes p from all parameters.
         values: values of all parameters, by name or in order. Default: those of the robot. They also determine the
             torques of the bodies for load-dependent friction.
         frame: frame of kinematics and Jacobian.
@@ -175,7 +175,7 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
             for the closed form if there is one.
 
     Returns:
-        The program. If terms have memory, functions take it as an input, and `step` advances it by one sample.
+        The program. The memory of terms is an input of functions, and `step` advances this memory by one sample.
 
     >>> program = dynid.generate(dynid.Robot.load("arm3r"), ["gravity"])
     >>> "gravity(" in program.c()

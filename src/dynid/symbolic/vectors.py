@@ -52,20 +52,20 @@ class Rotation:
         self._c, self._s = c, s
 
     def up(self, v: Sequence[Value]) -> Vector:
-        """Transform a vector from this frame to the previous frame."""
+        """Transform a vector from the body's frame to the frame of the previous body."""
         if self._c is not None and self._s is not None:
             v = [self._c * v[0] - self._s * v[1], self._s * v[0] + self._c * v[1], v[2]]
         return apply(self._fixed, v)
 
     def down(self, v: Sequence[Value]) -> Vector:
-        """Transform a vector from the previous frame to this frame."""
+        """Transform a vector from the frame of the previous body to the body's frame."""
         v = apply(self._back, v)
         if self._c is None or self._s is None:
             return v
         return [self._c * v[0] + self._s * v[1], self._c * v[1] - self._s * v[0], v[2]]
 
     def up_symmetric(self, m: Sequence[Value]) -> Vector:
-        """Transform a symmetric matrix (xx xy xz yy yz zz) from this frame to the previous frame.
+        """Transform a symmetric matrix (xx xy xz yy yz zz) from the body's frame to the frame of the previous body.
 
         In the plane of rotation with A = xx - yy and t = c A - 2 s xy: xx' = yy + c t, xy' = xy + s t, yy' = xx - c t.
         """

@@ -72,7 +72,7 @@ class Writer:
                              own_joints(followers))
 
     def of_loops(self, wanted: Sequence[Value], dq: Sequence[Value] = ()) -> Vector:
-        """Return values of the graph of the loops' motion as values of this graph; dq: joint velocities, if needed."""
+        """Copy values from the graph of the loops' motion to this graph; dq: joint velocities, if needed."""
         given = {"q": self.q, "q_follow": self.q_follow, "dq": dq}
         return self.graph.taken_over(self.plan.loops.graph, wanted, given)
 
@@ -135,7 +135,7 @@ class Writer:
 
     @cached_property
     def memory(self) -> Vector:
-        """Memory of all terms with memory, an input of the generated function."""
+        """States of all terms with memory, such as LuGre friction; an input of the generated function."""
         return self.graph.symbols("memory", self.plan.remembers)
 
     def loads(self, term: Term, dq: Sequence[Value], ddq: Sequence[Value]) -> Vector:

@@ -217,8 +217,8 @@ def module(program: Program, package: Package) -> str:
 
 
 def parameter_lines(program: Program) -> list[str]:
-    """Return the lines of Python with the names of p, the names of the model's parameters, and a function that computes
-    p from these parameters."""
+    """Return the lines of Python with the names of the generated functions' parameters p, those of the model, and a
+    function that computes p."""
     if program.mode == "fixed":
         return []
     lines = [f"P_NAMES = {list(program.parameter_names)!r}", "",
@@ -232,7 +232,7 @@ def parameter_lines(program: Program) -> list[str]:
 
 
 def stored_lines(program: Program, real: str) -> list[str]:
-    """Return the lines of Python with stored inputs and outputs of every function; p is the same for all states."""
+    """Return the lines of Python with stored inputs and outputs of functions; parameters p are equal for all states."""
     lines = ["", "", "# Name, inputs and outputs of each function, joint-major.", "STORED = ["]
     for function, (inputs, outputs) in zip(program.functions, stored(program, real), strict=True):
         given = [_text(values[0] if one == "p" else values.T)

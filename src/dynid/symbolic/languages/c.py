@@ -188,7 +188,7 @@ def _self_test(program: Program, name: str, kind: str, real: str, batch: int) ->
 
 
 def momentum_observer(functions: Sequence[Function], name: str, real: str, joints: int) -> str:
-    """Return the C functions of the momentum observer; functions: those of the header, with momentum and friction."""
+    """Return the C functions of the momentum observer; functions: must include momentum and friction."""
     momentum, friction = (next(f for f in functions if f.name == one) for one in ("momentum", "friction"))
     sizes = dict([*momentum.inputs, *friction.inputs])
     if "ddq" in sizes:
@@ -210,7 +210,7 @@ def _types(name: str, real: str, size: int) -> list[str]:
 
 
 def lanes(real: str) -> int:
-    """Return how many numbers a vector of 16 bytes holds."""
+    """Return how many real numbers a vector register of 16 bytes holds."""
     return 2 if real == "double" else 4
 
 
@@ -274,7 +274,7 @@ def _sincos(name: str, real: str) -> list[str]:
 
 
 def _split(bits: int, parts: int) -> list[str]:
-    """Return pi/2 as a sum of terms that, except for the last, have few enough bits for an exact product with j."""
+    """Return pi/2 as a sum of terms, all but the last with few enough bits for an exact product with an integer."""
     rest, found = _PI_FRACTION / 2, []
     for _ in range(parts - 1):
         value = float(rest)

@@ -1,7 +1,7 @@
-"""Online estimation in C: the numbers p from samples, one after the other, in square-root form.
+"""Online estimation in C of the parameters p of generated functions, sample by sample, in square-root form.
 
-The estimate is stored as the upper triangular factor R of all rows [Y tau] / noise so far, without its zeros. A new row
-is eliminated by Givens rotations, as in `dynid.Online`, so that the covariance stays positive; p is computed by back
+The estimate is stored as the upper triangle R of the QR factorisation of all rows [Y tau] / noise so far. A new row is
+eliminated by Givens rotations, as in `dynid.Online`, so that the covariance stays positive; p is computed by back
 substitution.
 """
 
@@ -103,7 +103,7 @@ static inline int {name}_online_solve(const {name}_online *known, {real} p[{b}])
 
 
 def online_update(regressor: Function, name: str, real: str, joints: int, count: int) -> str:
-    """Return the C functions that estimate `count` numbers p from samples; regressor: the regressor in the header."""
+    """Return the C functions that estimate `count` parameters p from samples; regressor: function Y of tau = Y p."""
     return _TEXT.format(name=name, real=real, f="f" if real == "float" else "", n=joints, b=count, width=count + 1,
                         size=(count + 1) * (count + 2) // 2 - 1, entries=joints * count, excited=_EXCITED_SHARE[real],
                         arguments=", ".join(f"const {real} {one}[{size}]" for one, size in regressor.inputs),

@@ -46,8 +46,8 @@ def about_comment(program: Program, name: str, real: str, notes: Sequence[str]) 
 
 
 def parameter_tables(program: Program, name: str, real: str) -> str:
-    """Return the declarations of the number of joints, of the names of p, and of the matrix or function that computes
-    p from the model's parameters."""
+    """Return the declarations of the number of joints, of the names of the parameters p of generated functions, and of
+    the matrix or function that computes p from the model's parameters."""
     model, text = program.plan.model, [f"enum {{ {name}_joints = {program.plan.model.dof} }};"]
     if program.mode == "fixed":
         return text[0] + "\n"
@@ -84,7 +84,7 @@ def function_text(function: Function, statements: Statements, head: str, kind: s
         statements: its statements in C.
         head: type and name, before the arguments.
         kind: type of its arguments.
-        output_text: the expression of an output from its text and whether it is a plain number.
+        output_text: returns the expression of an output, given its text and whether the output is a constant.
     """
     arguments = [f"const {kind} {one}[{size}]" for one, size in function.inputs]
     arguments += [f"{kind} {output.name}[{len(output.values)}]" for output in function.outputs]

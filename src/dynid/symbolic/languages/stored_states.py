@@ -20,8 +20,8 @@ _TIME_STEP = 1.0 / 1024.0  # s, a number that float has too
 def stored(program: Program, real: str) -> list[tuple[list[Array], list[Array]]]:
     """Return inputs and outputs of each function at a few states, as arrays (states, size).
 
-    The numbers p are those of the program if it has parameter values. Inputs are representable in the number type
-    `real`, so that only rounding errors of the function itself count.
+    The parameters p have the program's values if it has any. Inputs are representable in the number type `real`, so
+    that only rounding errors of the function itself count.
     """
     from dynid.symbolic.languages.python import compiled
     rng = np.random.default_rng(0)
@@ -53,7 +53,7 @@ def _rounded(values: Array, real: str) -> Array:
 
 
 def has_rollout(program: Program) -> bool:
-    """Return whether a rollout can be written, which needs `forward_dynamics` without dependent joints as an input."""
+    """Return whether a rollout can be written, which needs `forward_dynamics` without the input `q_follow`."""
     names = [function.name for function in program.functions]
     return "forward_dynamics" in names and "q_follow" not in dict(program.function("forward_dynamics").inputs)
 
@@ -65,7 +65,7 @@ class StoredRollout:
     Attributes:
         start: positions q, velocities dq and reference positions q_ref (3, states, dof); dq_ref is zero.
         gains: kp, kd and the largest torque (3, dof).
-        p: numbers p (numbers,), or None if parameters are fixed.
+        p: parameters of the functions (numbers,), or None if they are constants in the code.
         time_step: time step, s.
         ends: q and dq (2, states, dof) after `ROLLOUT_STEPS` steps, by method.
     """
