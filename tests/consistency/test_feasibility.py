@@ -101,3 +101,14 @@ def test_limits_without_room_are_named() -> None:
     flat = Consistency(bodies(1), centres={"link1": Box([0, 0, 0], [0.1, 0.1, 0.0])})
     with refused(NotPossibleError, "conditions-without-interior", "link1"):
         interior_point(flat)
+
+
+def test_an_interior_point_satisfies_the_dissipation_of_its_own_set() -> None:
+    """Sets that differ only in these rows have different interior points, although points are cached."""
+    parameters = bodies(1, ("Fv1", "Fc1"))
+    fv, fc = parameters.index("Fv1"), parameters.index("Fc1")
+    for slopes in (None, (1.0, -50.0), (-50.0, 1.0)):
+        rows = np.zeros((1, len(parameters)))
+        rows[0, [fv, fc]] = slopes or 0.0
+        point = interior_point(Consistency(parameters, dissipating={} if slopes is None else {"friction": rows}))
+        assert slopes is None or rows[0] @ point > 0.1

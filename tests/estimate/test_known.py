@@ -15,6 +15,7 @@ from dynid.estimate import Problem, identify, methods
 from dynid.model import Model, RigidBodies, RotorInertia, Viscous
 from dynid.recording import Samples
 from dynid.regression import Regression, TorqueEquations, base_parameters, fold
+from dynid.regression.known import Prior
 from dynid.validate import reconstruct, verdict
 
 LINEAR = ("ols", "wls", "irls", "tls", "ml")
@@ -126,6 +127,37 @@ def test_a_saved_fold_can_be_told_afterwards(tmp_path) -> None:
     later.save(tmp_path / "told.npz")
     again = Regression.load(tmp_path / "told.npz", model)
     assert again.base.known == later.base.known and again.prior is not None
+
+
+@pytest.mark.parametrize("method", ["wls", "pc-wls"])
+def test_values_given_one_after_another_are_those_given_at_once(method: str, tmp_path) -> None:
+    """Whether the first are values with standard deviations, or equations of another strength, and after saving too."""
+    model, theta = arm()
+    samples = motion(model, theta, 0.1 * np.random.default_rng(4).normal(size=(1000, 3)), seconds=5.0)
+    problem = Problem.from_model(model, samples)
+    tolerance = 1e-5 if method == "pc-wls" else 1e-8  # a cone solver, or linear algebra
+
+    def known(regression: Regression) -> np.ndarray:
+        regression.save(tmp_path / "fold.npz")
+        loaded = Regression.load(tmp_path / "fold.npz", model)
+        found = [identify(replace(problem, data=(), regression=one), method=method) for one in (regression, loaded)]
+        np.testing.assert_allclose(found[0].values, found[1].values, rtol=tolerance, atol=1e-8)
+        return np.concatenate([found[0].values, found[0].std])
+
+    plain = problem.regression
+    at_once = plain.given({"Fc2": (2.0, 0.01), "Fv3": (0.5, 0.02), "Fv1": 0.7, "M3": 2.0})
+    later = plain.given({"Fc2": (2.0, 0.01)}).given({"Fv1": 0.7, "Fv3": (0.5, 0.02), "M3": 2.0})
+    # Two equations of standard parameters, such as those of an earlier estimate, with half of their weight in the
+    # strength: Fc2 = 2 +- 0.01, in a sum with Fv1 = 0.7, and Fv1 = 9 +- 0.01, which the exact value replaces.
+    rows = np.zeros((2, len(model.parameters)))
+    rows[0, model.parameters.index("Fc2")], rows[:, model.parameters.index("Fv1")] = 50.0, 50.0
+    facts = Prior.from_facts(plain.base, rows, np.array([50.0 * 2.7, 50.0 * 9.0]))
+    of_facts = replace(plain, prior=replace(facts, strength=2.0)).given({"Fv1": 0.7, "Fv3": (0.5, 0.02), "M3": 2.0})
+    same, count = known(at_once), len(at_once.base)
+    np.testing.assert_allclose(known(later), same, rtol=tolerance, atol=1e-9)
+    np.testing.assert_allclose(known(of_facts)[:count], same[:count], rtol=tolerance, atol=1e-9)
+    with refused(ModelError, "known-twice"):
+        later.given({"Fc2": 1.0})
 
 
 def test_what_contradicts_the_torques_is_named() -> None:

@@ -61,3 +61,12 @@ def test_a_contact_on_an_inner_body_leaves_the_joints_beyond_it_alone(seed: int)
 
 def test_no_change_no_restart() -> None:
     assert stream("none", 4).changes() == ()
+
+
+def test_a_saved_stream_has_all_its_changes(tmp_path) -> None:
+    online = stream("load", 1)
+    online.update(*motion(3000, 3, seed=9), np.random.default_rng(5).normal(size=(3000, 3)))  # a second change
+    before = online.changes()
+    assert len(before) > 1
+    online.save(tmp_path / "stream.npz")
+    assert Online.load(tmp_path / "stream.npz", arm()).changes() == before

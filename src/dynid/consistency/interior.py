@@ -43,7 +43,8 @@ def interior_point(consistency: Consistency) -> Array:
         return _interior_point(consistency)
     found = _FOUND_POINTS.setdefault(consistency.parameters, {})
     key = (consistency.form, consistency.margin, consistency.masses, consistency.positive, consistency.heaviest,
-           tuple(consistency.known.items()), tuple(consistency.largest.items()), tuple(consistency.intervals.items()))
+           tuple(consistency.known.items()), tuple(consistency.largest.items()), tuple(consistency.intervals.items()),
+           tuple((name, rows.tobytes()) for name, rows in consistency.dissipating.items()))
     if key not in found:
         found[key] = _interior_point(consistency)
     return found[key].copy()

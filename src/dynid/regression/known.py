@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -125,12 +125,27 @@ class Prior:
         return Prior(np.vstack([self.matrix, other.matrix / ratio]), values, {**self.known, **other.known},
                      self.strength, facts)
 
+    def given(self, exact: Mapping[str, float], base: BaseParameters, matrix: Array, shift: Array) -> Prior:
+        """Return the prior on the base parameters gamma that remain if further standard parameters are known exactly.
+
+        beta = matrix gamma + shift, see `BaseParameters.given`. base: the earlier base parameters beta.
+        """
+        facts = self.facts
+        if facts is not None:
+            places = [base.parameters.index(name) for name in exact]
+            left = facts[0].copy()
+            left[:, places] = 0.0
+            facts = left, facts[1] - facts[0][:, places] @ np.array(list(exact.values()), dtype=float)
+        return replace(self, matrix=self.matrix @ matrix, values=self.values - self.matrix @ shift, facts=facts)
+
     def standard_rows(self, base: BaseParameters) -> tuple[Array, Array]:
-        """Return the prior as equations matrix (n, parameters) theta = values (n,) with unit standard deviations."""
-        matrix = np.zeros((len(self.known), len(base.parameters)))
-        for row, (name, one) in zip(matrix, self.known.items(), strict=True):
-            row[base.parameters.index(name)] = 1.0 / one.std
-        targets = np.array([one.value / one.std for one in self.known.values()])
+        """Return the prior as equations matrix (n, parameters) theta = values (n,) with unit standard deviations, which
+        are multiplied by `strength`; known values keep their standard deviations."""
+        matrix, weights = np.zeros((len(self.known), len(base.parameters))), np.array(
+            [1.0 / (one.std * self.strength) for one in self.known.values()])
+        for row, name, weight in zip(matrix, self.known, weights, strict=True):
+            row[base.parameters.index(name)] = weight
+        targets = weights * np.array([one.value for one in self.known.values()])
         if self.facts is None:
             return matrix, targets
         return np.vstack([matrix, self.facts[0]]), np.concatenate([targets, self.facts[1]])

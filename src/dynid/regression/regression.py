@@ -250,9 +250,15 @@ class Regression:
         parameter; consistent methods always use it.
         """
         exact, uncertain = exact_and_uncertain(self.base, known)
+        for name in known:
+            if name in known_parameters(self.prior):
+                raise ModelError(f"parameter '{name}' is given as known twice", code="known-twice")
         base, matrix, shift = self.base.given(exact)
-        return self._on_other_base(base, lambda factor: factor.substituted(matrix, shift),
-                                   Prior.from_known(base, uncertain))
+        prior = Prior.from_known(base, uncertain)
+        if self.prior is not None:
+            before = self.prior.given(exact, self.base, matrix, shift)
+            prior = before if prior is None else before.and_also(prior)
+        return self._on_other_base(base, lambda factor: factor.substituted(matrix, shift), prior)
 
     def _on_other_base(self, base: BaseParameters, change: Callable[[Factor], Factor],
                        prior: Prior | None) -> Regression:
@@ -267,6 +273,10 @@ class Regression:
 
     def write(self, file: IO[bytes], **more: Any) -> None:
         """Write the regression to an open .npz file, together with `more` arrays by name."""
+        save_arrays(file, {**self.arrays(), **more})
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the regression as plain arrays for a file; `from_arrays` reads them."""
         arrays: dict[str, Any] = {"independent": self.base.independent, "matrix": self.base.matrix,
                                   "known_names": np.array(list(self.base.known), dtype=str),
                                   "known_values": np.array(list(self.base.known.values())),
@@ -274,7 +284,11 @@ class Regression:
                                   "sources": np.array(self.sources)}
         if self.prior is not None:
             arrays["prior_names"] = np.array(list(self.prior.known))
-            arrays["prior"] = np.array([(known.value, known.std) for known in self.prior.known.values()])
+            arrays["prior"] = np.array([(known.value, known.std) for known in self.prior.known.values()]).reshape(-1, 2)
+            arrays |= {"prior_matrix": self.prior.matrix, "prior_values": self.prior.values,
+                       "prior_strength": np.array(self.prior.strength)}
+            if self.prior.facts is not None:
+                arrays["fact_matrix"], arrays["fact_values"] = self.prior.facts
         each = [block.factors for block in self.blocks]
         arrays["rows"] = np.array([[factor.rows for factor in factors] for factors in each])
         arrays["power"] = np.array([[factor.power for factor in factors] for factors in each])
@@ -286,7 +300,7 @@ class Regression:
         for j in range(self.dof):
             arrays[f"columns{j}"] = self.factors[j].columns
             arrays[f"r{j}"] = np.array([factors[j].r for factors in each])
-        save_arrays(file, {**arrays, **more})
+        return arrays
 
     @staticmethod
     def load(path: str | Path | bytes, model: LinearModel) -> Regression:
@@ -311,6 +325,10 @@ class Regression:
             sources = tuple(map(str, arrays["sources"]))
             uncertain = {str(name): Known(float(value), float(std)) for name, (value, std)
                          in zip(arrays.get("prior_names", ()), arrays.get("prior", ()), strict=True)}
+            prior = None if "prior_names" not in arrays else Prior(
+                np.asarray(arrays["prior_matrix"], dtype=float), np.asarray(arrays["prior_values"], dtype=float),
+                uncertain, float(arrays["prior_strength"]),
+                (arrays["fact_matrix"], arrays["fact_values"]) if "fact_matrix" in arrays else None)
         except (OSError, KeyError, ValueError, EOFError, IndexError, TypeError, OverflowError):
             raise RecordingError(f"{named} is not a saved regression; give a file that `Regression.save` "
                                  "wrote", code="no-saved-regression") from None
@@ -321,7 +339,7 @@ class Regression:
             factor.fits(len(base)) for block in blocks for factor in block.factors) and np.isfinite(base.matrix).all()
         if not fits or base.matrix.shape != (len(base), len(names)) or base.independent.max() >= len(names):
             raise RecordingError(f"{named} is not a saved regression: the shapes of its arrays do not match")
-        return replace(Regression.from_blocks(base, blocks, joints, sources), prior=Prior.from_known(base, uncertain))
+        return replace(Regression.from_blocks(base, blocks, joints, sources), prior=prior)
 
 
 def _joined_spans(first: tuple[Span, ...], second: tuple[Span, ...]) -> tuple[Span, ...]:

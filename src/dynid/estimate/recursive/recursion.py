@@ -279,6 +279,9 @@ class Recursion:
             found |= {"now_matrix": self.prior.matrix, "now_values": self.prior.values}
         if self.watcher is not None:
             found |= {f"watcher_{name}": value for name, value in self.watcher.arrays().items()}
+        for k, one in enumerate(self.stretches):
+            found |= {f"segment{k}_{name}": value for name, value in one.regression.arrays().items()}
+            found |= {f"segment{k}_samples": np.array([one.start, one.stop]), f"segment{k}_before": one.before}
         return {**found, **self.memory.arrays()}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
@@ -295,3 +298,8 @@ class Recursion:
         if self.watcher is not None:
             self.watcher.restore({name.removeprefix("watcher_"): value for name, value in arrays.items()
                                   if name.startswith("watcher_")})
+        self.stretches = []
+        while (head := f"segment{len(self.stretches)}_") + "samples" in arrays:
+            own = {name.removeprefix(head): value for name, value in arrays.items() if name.startswith(head)}
+            regression = Regression.from_arrays(own, self.layout.model, "the saved state")
+            self.stretches.append(RestartSegment(*map(int, own["samples"]), np.array(own["before"]), regression))
