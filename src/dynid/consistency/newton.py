@@ -221,7 +221,8 @@ def _step(hessian: Array, gradient: Array, free: Array | None) -> Array:
     """Return the Newton step -H^-1 g within the free directions; the Hessian H is scaled to unit diagonal."""
     if free is not None:
         return free @ _step(free.T @ hessian @ free, free.T @ gradient, None)
-    size = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
+    diagonal = np.diag(hessian)
+    size = 1.0 / np.sqrt(np.maximum(diagonal, max(1e-100 * diagonal.max(), 1e-200)))  # rounding may make it negative
     scaled = hessian * size * size[:, None]
     lift = 0.0
     for _ in range(12):

@@ -302,4 +302,5 @@ class Recursion:
         while (head := f"segment{len(self.stretches)}_") + "samples" in arrays:
             own = {name.removeprefix(head): value for name, value in arrays.items() if name.startswith(head)}
             regression = Regression.from_arrays(own, self.layout.model, "the saved state")
-            self.stretches.append(RestartSegment(*map(int, own["samples"]), np.array(own["before"]), regression))
+            start, stop = map(int, own["samples"])
+            self.stretches.append(RestartSegment(start, stop, np.array(own["before"]), regression))

@@ -82,8 +82,8 @@ class Explained:
 
 def explained(case: Case) -> Explained:
     """Return the causes that explain the data, each searched in the data with the earlier ones corrected: units first,
-    because wrong ones make exchanged columns look likely, then exchanged torque columns, signs, all hypotheses. In a log
-    so short that the parameters fit any torques, only causes that the nominal model shows are searched."""
+    because wrong ones make exchanged columns look likely, then exchanged torque columns, signs, all hypotheses. If the
+    log is so short that the parameters fit any torques, only causes that the nominal model shows are searched."""
     state = Explained((), case)
     searched = (_load_step, _unit, _exchanged, _signs, _too_heavy, _weighed, _load)
     for look in (_unit, _too_heavy, _load) if case.is_short else searched:
