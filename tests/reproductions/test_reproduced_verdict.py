@@ -50,8 +50,8 @@ def test_machines_can_exist_though_files_have_bodies_that_cannot(name: str) -> N
 
 @pytest.mark.parametrize("seed", [4901, 4902])
 def test_no_fault_is_found_in_a_log_that_the_parameters_fit_whatever_it_contains(seed: int) -> None:
-    """A log of 2.5 s, low-passed at 4 Hz, has about as many independent rows as parameters. The whole log shows no fault
-    either, because it has none, and shows one that is added."""
+    """A log of 2.5 s, low-passed at 4 Hz, has about as many independent rows as parameters. No fault is found in
+    the whole log either, except one that is added."""
     made = machine("arm3r", seed)
     log = made.record()
     start = float(log.t[0]) + 1.0
