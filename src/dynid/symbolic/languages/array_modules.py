@@ -226,7 +226,8 @@ def parameter_lines(program: Program) -> list[str]:
              "# p of the model's parameters theta: entries (row, column, value) of the matrix.", "P_MATRIX = ["]
     entries = zip(*np.nonzero(program.matrix), strict=True)
     lines += [f"    ({i}, {j}, {exact(program.matrix[i, j])})," for i, j in entries]
-    return [*lines, "]", "", "", "def prepare(theta):", '    """The numbers p of the model\'s parameters theta."""',
+    return [*lines, "]", "", "", "def prepare(theta):",
+            '    """Return the parameters p of the functions (P_NAMES) from theta (PARAMETER_NAMES)."""',
             "    p = [0.0] * len(P_NAMES)", "    for i, j, value in P_MATRIX:",
             "        p[i] = p[i] + value * theta[j]", "    return p", ""]
 

@@ -63,7 +63,7 @@ def parameter_tables(program: Program, name: str, real: str) -> str:
         rows = ",\n".join("  {" + _wrapped([c_number(x, real) for x in row]).strip() + "}" for row in program.matrix)
         text.append(f"static const {real} {name}_p_matrix[{len(names)}][{len(own)}] = {{\n{rows}}};")
         return "\n".join(text) + "\n"
-    lines = [f"/* The numbers p of the model's parameters theta: {c_comment(' '.join(own))} */",
+    lines = [f"/* p of the functions, from the parameters theta of the model: {c_comment(' '.join(own))} */",
              f"static inline void {name}_prepare(const {real} theta[{len(own)}], {real} p[{len(names)}])", "{"]
     for k, row in enumerate(program.matrix):
         terms: list[str] = []

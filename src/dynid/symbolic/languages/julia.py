@@ -24,7 +24,8 @@ def module(program: Program) -> str:
         lines += [f"const P_NAMES = [{', '.join(_text(one) for one in program.parameter_names)}]", "",
                   f"const PARAMETER_NAMES = [{', '.join(_text(one) for one in model.parameters.names)}]", ""]
     if program.mode == "full":
-        lines += ['"The numbers p of the model\'s parameters."', "function prepare(theta)", "    return [",
+        lines += ['"Return the parameters p of the functions (P_NAMES) from theta (PARAMETER_NAMES)."',
+                  "function prepare(theta)", "    return [",
                   *prepared_rows(program.matrix, "{}*theta[{}]", first=1), "    ]", "end", ""]
     for function in program.functions:
         lines += [*_function(function), ""]

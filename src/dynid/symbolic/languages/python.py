@@ -32,7 +32,8 @@ def module(program: Program, plain: bool = False) -> str:
         lines += [f"P_NAMES = {list(program.parameter_names)!r}", "",
                   f"PARAMETER_NAMES = {list(model.parameters.names)!r}", ""]
     if program.mode == "full":
-        lines += ["", "def prepare(theta):", '    """The numbers p of the model\'s parameters."""', "    return [",
+        lines += ["", "def prepare(theta):",
+                  '    """Return the parameters p of the functions (P_NAMES) from theta (PARAMETER_NAMES)."""', "    return [",
                   *prepared_rows(program.matrix, "{}*theta[{}]"), "    ]", ""]
     for function in program.functions:
         about = python_text(f"{function.about} {function.operations}.")

@@ -53,7 +53,7 @@ def module(program: Program, real: Literal["double", "float"] = "double") -> str
     if program.mode != "fixed":
         names = ", ".join(map(rust_string, program.parameter_names))
         lines += [f"pub const P_NAMES: [&str; {len(program.numbers)}] = [{names}];", "",
-                  "/// The numbers p of the model's parameters.",
+                  "/// The parameters p of the functions, from the parameters theta of the model.",
                   f"pub fn prepare(theta: &[{kind}; {len(model.parameters)}]) -> [{kind}; {len(program.numbers)}] {{",
                   "    [", *prepared_rows(program.matrix, "{} * theta[{}]"), "    ]", "}"]
     for function in program.functions:
