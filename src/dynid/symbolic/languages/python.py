@@ -33,7 +33,8 @@ def module(program: Program, plain: bool = False) -> str:
                   f"PARAMETER_NAMES = {list(model.parameters.names)!r}", ""]
     if program.mode == "full":
         lines += ["", "def prepare(theta):",
-                  '    """Return the parameters p of the functions (P_NAMES) from theta (PARAMETER_NAMES)."""', "    return [",
+                  '    """Return the parameters p of the functions (P_NAMES) from theta (PARAMETER_NAMES)."""',
+                  "    return [",
                   *prepared_rows(program.matrix, "{}*theta[{}]"), "    ]", ""]
     for function in program.functions:
         about = python_text(f"{function.about} {function.operations}.")
