@@ -29,6 +29,8 @@ from dynid.excitation import (
     slow_enough,
 )
 from dynid.excitation.exciting_motion import with_accelerations
+from dynid.excitation.limits.workspace import Workspace
+from dynid.excitation.random_motions import home_posture
 from dynid.excitation.search.experiment_design import design_experiment
 from dynid.excitation.trajectories.families import Fourier
 from dynid.model import Model, make_terms
@@ -59,6 +61,18 @@ def test_random_points_fill_the_ranges_and_stop_at_each(seed, jerk):
     assert still.sum() == 20
     assert not np.array_equal(q, sampled(random_points(bounds, points=20, seed=seed + 1)).q)
     np.testing.assert_array_equal(q, sampled(random_points(bounds, points=20, seed=seed)).q)
+
+
+@pytest.mark.filterwarnings("error")
+def test_motions_of_a_robot_whose_links_cannot_collide_and_turn_without_end():
+    """Links without shapes have no pairs to check, and joints without positions' limits have no middle."""
+    space = Workspace.from_robot(robots.random_robot(np.random.default_rng(1), 3), self_collision=False)
+    assert not len(space.pairs)
+    bounds = limits(space=space)
+    np.testing.assert_array_equal(random_points(bounds, points=5).at(0.0).q,
+                                  random_points(limits(), points=5).at(0.0).q)
+    np.testing.assert_array_equal(home_posture(None, limits(lower=[-np.inf, -1.0, -np.inf], upper=[np.inf, 2.0, 3.0])),
+                                  [0.0, 0.5, 0.0])
 
 
 def test_a_spline_does_not_stop_and_is_slowed_to_its_limits():

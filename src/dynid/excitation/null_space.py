@@ -76,7 +76,7 @@ def self_motion(robot: Robot, frame: str, limits: Limits, *, posture: ArrayLike 
     raise NotPossibleError(
         f"from {'the middle of its ranges' if posture is None else 'this posture'} the joints of robot '{robot.name}' "
         f"can move by only {found.length:.2g} rad while frame '{frame}' keeps its pose",
-        "choose another posture" if other is None else
+        "choose another posture with --home" if other is None else
         f"give a posture such as --home {','.join(f'{x:g}' for x in other.posture)}, from which the joints can move by "
         f"{other.length:.2g} rad")
 

@@ -166,7 +166,8 @@ def ranges(limits: Limits, reach: float = 1.0) -> tuple[Array, Array]:
 
 def home_posture(home: ArrayLike | None, limits: Limits) -> Array:
     """Return the given posture (dof,) after a check, or the middle of every range."""
-    middle = np.where(np.isfinite(limits.upper - limits.lower), 0.5 * (limits.lower + limits.upper), 0.0)
+    is_bounded = np.isfinite(limits.lower) & np.isfinite(limits.upper)
+    middle = 0.5 * (np.where(is_bounded, limits.lower, 0.0) + np.where(is_bounded, limits.upper, 0.0))
     posture = middle if home is None else np.array(home, dtype=float)
     if posture.shape != (limits.dof,) or ((posture < limits.lower) | (posture > limits.upper)).any():
         raise DynidError(f"the home posture must be {limits.dof} numbers within the joint limits")
@@ -187,7 +188,7 @@ def spread_postures(limits: Limits, count: int, rng: np.random.Generator, reach:
     if limits.space is None:
         return rows
     for _ in range(_POSTURE_TRIES):
-        shut = np.min(limits.space.slack(rows), axis=1) < 0.0
+        shut = (limits.space.slack(rows) < 0.0).any(axis=1)
         if not shut.any():
             return rows
         rows[shut] = rng.uniform(low, high, (int(shut.sum()), limits.dof))

@@ -23,6 +23,7 @@ from dynid.output_fields import output_fields
 from dynid.plain import PlainFields, plain
 from dynid.quantities import percent_text
 from dynid.recording import Samples
+from dynid.recording.preparation.selection import AT_REST
 from dynid.regression.autocorrelation import autocovariance
 from dynid.regression.residual_series import Residuals
 from dynid.signals import fast_length
@@ -177,11 +178,14 @@ def residual_tests(reconstruction: Reconstruction, *, only: Collection[str] | No
     robot = complete(estimate.model).robot
     step = max(filter_memory(part) for part in reconstruction.samples)
     held = max(held_for(part) for part in reconstruction.samples)
+    high, low = (find([find(part.q, axis=0) for part in reconstruction.samples], axis=0) for find in (np.max, np.min))
+    moves = (high - low > AT_REST) | (np.arange(len(names)) < (0 if robot is None else robot.free_coordinates))
 
     def test(j: int) -> JointTests:
         fit = reconstruction.joints[j]
         unit = "" if robot is None else "N" if robot.joints[j].prismatic else "N m"
-        enough = fit.rows >= 30 and (fit.rms or 0.0) > 1e-9 * (fit.torque_rms or 0.0)
+        # Static friction of a joint that never moved takes up the torque that its neighbours cause.
+        enough = moves[j] and fit.rows >= 30 and (fit.rms or 0.0) > 1e-9 * (fit.torque_rms or 0.0)
         if not enough or (only is not None and fit.name not in only):
             return JointTests(fit.name, unit, None, None, (), None)
         turning = robot is not None and not robot.joints[j].prismatic
