@@ -146,7 +146,7 @@ def print_compared_results(found: ComparedResults) -> None:
     head = ["base parameter", "a", "b", "b - a", "in standard errors"]
     to.print(table(head, rows, numbers=head[1:], title=f"a: {found.result_a}, b: {found.result_b}"))
     if len(order) > len(rows):
-        to.print(f"{len(order) - len(rows)} more differ less; --json lists all")
+        to.print(f"{len(order) - len(rows)} more parameters differ less; --json lists all")
     far = both.different
     to.print(f"{len(far)} of {len(both.names)} differ by more than three standard errors" + (
         "" if both.rms_z_score is None else f"; root mean square difference {both.rms_z_score:.2f} standard errors (1 "

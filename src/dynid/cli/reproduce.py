@@ -98,8 +98,8 @@ def command(
     logs: Annotated[int | None, typer.Option("--logs", min=1, show_default=False, help="Number of simulated logs of "
                                                                                        "each kind, if the study has "
                                                                                        "this option.")] = None,
-    only: Annotated[str, typer.Option("--only", metavar="NAMES", show_default=False, help="Comma-separated parts to "
-                                      "run, if the study has several, such as drive laws of `actuators`.")] = "",
+    only: Annotated[str, typer.Option("--only", metavar="NAMES", show_default=False, help="Parts to run, "
+                                      "comma-separated, if the study has several: drive laws for `actuators`.")] = "",
     json: Json = False,
 ) -> None:
     """Recompute published results and compare them with the published values."""

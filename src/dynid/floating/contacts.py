@@ -233,7 +233,7 @@ def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | Non
             note = f"columns of {signal} are assigned to {', '.join(feet)} in this order"
     if count % len(feet) or count // len(feet) not in (1, 3, 6):
         raise RecordingError(f"{source}: {signal} has {count} columns for the {len(feet)} feet {', '.join(feet)}; each "
-                             "needs 1, 3 or 6", hint, code="unknown-feet")
+                             "foot needs 1, 3 or 6 columns", hint, code="unknown-feet")
     return FootColumns(feet, count // len(feet), note)
 
 

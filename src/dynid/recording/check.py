@@ -120,7 +120,7 @@ def timing_notes(t: Array, q: Array) -> list[str]:
     off = float(np.mean(np.abs(steps / usual_step - 1.0) > 0.5))
     if np.max(np.abs(steps / usual_step - 1.0)) > 0.05:
         notes.append(f"time stamps jitter: intervals from {1e3 * steps.min():.4g} to {1e3 * steps.max():.4g} ms around "
-                     f"a median of {1e3 * usual_step:.4g} ms, {percent_text(100 * off)} off by more than half")
+                     f"a median of {1e3 * usual_step:.4g} ms, {percent_text(100 * off)} off by more than half of it")
     longest = int(np.argmax(steps))
     if steps[longest] > 5 * usual_step:
         gaps = int(np.sum(steps > 5 * usual_step))

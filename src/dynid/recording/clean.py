@@ -394,7 +394,7 @@ def _increasing(current: LogLayout, blocks: Sequence[FileRows], t: Array, kept: 
         other = int(np.sum(~same))
         coarse = "; the clock is too coarse: give the rate in Hz (--set log.rate=N)" if other > 0.1 * len(t) else ""
         notes.append(f"{len(again)} rows repeat the previous time stamp and are ignored ({source.row} {rows}); "
-                     + (f"{other} of them have other values{coarse}" if other else "all are copies of it"))
+                     + (f"{other} of them have other values{coarse}" if other else "all are copies of that row"))
     clock.last = float(t[-1])
     clock.last_row = {signal: array[-1:] for signal, array in signals.items()}
     return fresh, other

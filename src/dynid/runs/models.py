@@ -51,8 +51,7 @@ def reduced_robot(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) 
     """Return the robot with only the named joints, if any are named, and with the locked joints fixed."""
     both = [name for name in only if name in lock]
     if both:
-        raise RobotError(f"joint '{both[0]}' is named in `only` and in `lock`; remove it from one of "
-                         "them",
+        raise RobotError(f"joint '{both[0]}' is named in `only` and in `lock`; remove it from one of them",
                          code="only-and-lock")
     return robot.only(only, lock) if only else robot.lock(lock)
 

@@ -88,8 +88,8 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, progress: ProgressCa
     if request.kind == "null-space":
         arc = self_motion(robot, request.frame or robot.body_names[-1], limits, posture=request.home, seed=request.seed)
         if request.home is None:
-            posture_note = (f"the tool is fixed where it is at {', '.join(f'{x:.4g}' for x in arc.posture)}; choose "
-                            "another posture with --home",)
+            posture_note = (f"the tool keeps its pose in the posture {', '.join(f'{x:.4g}' for x in arc.posture)}; "
+                            "choose another posture with --home",)
         draws = [null_space_motion(arc, limits, duration=request.duration, seed=request.seed + k)
                  for k in range(_MOTION_DRAWS)]
         progress("checking the best motion with the tool fixed")

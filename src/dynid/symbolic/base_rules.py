@@ -66,7 +66,7 @@ class BaseForms:
 
 
 def _no_function(name: str, of: object) -> float:
-    raise ModelError(f"the rules of base parameters have no '{name}'")
+    raise ModelError(f"closed-form rules of base parameters do not support the function '{name}'")
 
 
 def base_forms(robot: Robot) -> BaseForms:

@@ -225,7 +225,7 @@ def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
             raise ModelError(f"'{one}' depends on body parameters that are not base parameters",
                              "generate with parameters 'fixed' or 'full' (--parameters)", code="not-base-parameters")
         if one == ONLINE and parameters == "fixed":
-            raise ModelError(f"'{ONLINE}' estimates the numbers p, which do not exist when parameters are fixed",
+            raise ModelError(f"'{ONLINE}' estimates base parameters, but parameters of this code are fixed",
                              "generate with parameters 'base' or 'full'", code="parameters-fixed")
 
 

@@ -262,7 +262,7 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
         else:
             done.append((part, first, last, found))
     if not done:
-        other = "" if estimate.method.startswith("pc-") else " or a pc- method"
+        other = "" if estimate.method.startswith("pc-") else " or --method pc-wls"
         raise NotPossibleError(f"no window of {horizon:g} s could be simulated: {broken[0].reason}",
                                f"try a shorter horizon{other}", broken[0].code)
     ends = np.cumsum([0, *(last - first for _, first, last, _ in done)])

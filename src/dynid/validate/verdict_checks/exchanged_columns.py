@@ -50,7 +50,7 @@ def find_exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
         # likely.
         least = math.log(thresholds.EQUALLY_EXPLAINED)
         found = positions if lead > least else torques
-        doubt = " One of: this, or their positions are exchanged." if abs(lead) < least else ""
+        doubt = " One of: this, or the positions of these joints are exchanged." if abs(lead) < least else ""
     finding = (_torques_swapped if found.cause == "torques-swapped" else positions_swapped)(case, found)
     return replace(finding, text=finding.text + doubt), found
 
