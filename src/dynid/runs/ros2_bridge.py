@@ -296,8 +296,8 @@ def _send(rclpy: Any, node: Any, client: Any, joints: Sequence[str], t: Array, r
     rclpy.spin_until_future_complete(node, asked)
     handle = asked.result()
     if not handle.accepted:
-        raise NotPossibleError("the controller rejected the motion", "look at its messages: limits, joint names or the "
-                               "state of the robot", code="motion-rejected")
+        raise NotPossibleError("the controller rejected the motion", "see its messages; causes may be limits, joint "
+                               "names or the state of the robot", code="motion-rejected")
     ended = handle.get_result_async()
     rclpy.spin_until_future_complete(node, ended)
     found = ended.result()

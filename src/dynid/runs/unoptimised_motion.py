@@ -133,7 +133,7 @@ def _through(file: Path | None, limits: Limits) -> Trajectory:
         columns = list(limits.names) if len(own) == limits.dof else names
         if len(columns) != limits.dof:
             raise DynidError(f"{file}: has {len(names)} columns for {limits.dof} joints; it needs one per joint, in "
-                             "their order or by name")
+                             "the robot's order or with joint names")
         values = [np.atleast_1d(np.asarray(source.value(name), dtype=float)) for name in columns]
     finally:
         source.close()

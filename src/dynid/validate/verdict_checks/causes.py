@@ -111,8 +111,8 @@ def _load_step(state: Explained) -> Explained:
     finding = suspect("load-changed", "load", log.source,
                       f"the load of the robot changes within {log.source}, between {found.start:.4g} and "
                       f"{found.stop:.4g} s: the inertial parameters of the last body explain "
-                      f"{100 * found.explained:.0f} % of the difference; identify from the part before or after "
-                      f"it, with `--set log.stop={found.start:.4g}` or `--set log.start={found.stop:.4g}`",
+                      f"{100 * found.explained:.0f} % of the difference; identify from the part before or after the "
+                      f"change, with `--set log.stop={found.start:.4g}` or `--set log.start={found.stop:.4g}`",
                       logs=[log.source], evidence={"start": found.start, "stop": found.stop, "excess": found.excess,
                                                    "explained": found.explained})
 
