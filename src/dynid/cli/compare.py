@@ -101,7 +101,7 @@ def _results(first: str, others: list[str], reading: tuple[Path | None, float | 
     from dynid.runs.comparison import compare_results
 
     if not others or not Path(others[0]).is_dir():
-        raise DynidError(f"{first} is a result folder; give the folder of a second result to compare it with",
+        raise DynidError(f"{first} is a result folder; give the folder of a second result for the comparison",
                          code="no-result")
     with show_progress("compare") as progress:
         found = compare_results(first, others[0], others[1:], log_table(*reading), progress, trust=trust)

@@ -82,7 +82,7 @@ class Ran:
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="Name of the published result. Default: list all.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of the published result. Default: list all results.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Reproduce all results, one after the other. Large studies run "
                                                       "with fewer simulated logs, and state how many.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Write a page with figures and open it in the "

@@ -217,7 +217,7 @@ def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | Non
         lacking = [name for leg, name in own.items() if leg not in legs]
         if lacking:
             raise RecordingError(f"{source}: {signal} has columns of {len(legs)} feet, but none of "
-                                 f"{', '.join(lacking)}, so forces there are unknown", f"map all with --set "
+                                 f"{', '.join(lacking)}, so their forces are unknown", f"map all with --set "
                                  f"'log.{signal}=[...]', or name the feet that touch the ground in the order of the "
                                  "columns with --set 'log.feet=[...]'", code="unknown-feet")
         feet = tuple(own[leg] for leg in legs)

@@ -71,7 +71,7 @@ class FlexibleModel:
             if isinstance(term, RotorInertia) and term is not self.motors.terms[0] \
                     and set(chosen(robot, term.joints)) & set(self.bending):
                 raise ModelError("the rotor inertia of a flexible joint is Jm, so Ia applies only to rigid joints: "
-                                 "list those in the term 'rotor', or remove it")
+                                 "list the rigid joints in the term 'rotor', or remove it")
         _ = self.parameters
 
     @cached_property

@@ -70,7 +70,7 @@ def check_rate(t: Array, said: bool, source: str) -> None:
     rate = 1.0 / float(median(np.diff(t)))
     if rate < _MIN_USUAL_RATE and not said:
         unit = next((unit for unit, scale in SECONDS.items() if rate / scale >= _MIN_USUAL_RATE), "ns")
-        raise RecordingError(f"{source}: rows are {1.0 / rate:.4g} s apart, too far to show a motion: the time is "
+        raise RecordingError(f"{source}: rows are {1.0 / rate:.4g} s apart, too long to show a motion: the time is "
                              f"probably in {unit}; add --set log.time_unit={unit}, or --set log.time_unit=s if it is "
                              "in seconds", where="log.time_unit", code="time-unit")
     check_quantity(RATE, rate, f"{source}: the median rate of the log", RecordingError)

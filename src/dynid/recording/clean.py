@@ -71,8 +71,8 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
     for path in paths:
         with closing(lay_out(path, mapping, robot)) as current:
             if joints is not None and current.conversion.joints != joints:
-                raise RecordingError(f"{path} has other joints than {paths[0]}, so the two files cannot be parts of "
-                                     "one log; give them as two logs")
+                raise RecordingError(f"{path} has other joints than {paths[0]}, so these files cannot be parts of one "
+                                     "log; give each file as a log of its own")
             joints = current.conversion.joints
             before = current.notes
             lacking = {signal: tuple(joints[current.conversion.order.index(i)] for i in columns)

@@ -99,7 +99,7 @@ def play_and_record(robot: Robot, motion: str | Path, names: Ros2Names, progress
                                                                            "FollowJointTrajectory"), names.action)
         if not client.wait_for_server(timeout_sec=names.timeout):
             raise NotPossibleError(f"no controller offers the action {names.action}",
-                                   "start it, or name another one with --action (see `ros2 action list`)",
+                                   "start the controller, or name another with --action (see `ros2 action list`)",
                                    code="no-action-server")
         progress("approach to the first posture")
         distance = float(np.abs(planned.q[0] - tape.last_position()).max())

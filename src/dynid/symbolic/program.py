@@ -237,5 +237,5 @@ def _theta(model: Model, values: ArrayLike | Mapping[str, float] | None, needed:
         missing = next(item.name for item in model.parameters if item.nominal is None)
         raise ModelError(f"parameters of generated code are 'fixed', but robot '{model.robot.name}' gives no value of "
                          f"'{missing}'",
-                         "identify it and give the result, or generate with parameters 'base'", code="no-value")
+                         "identify the robot and give the result, or generate with parameters 'base'", code="no-value")
     return nominal

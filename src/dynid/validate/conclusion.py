@@ -226,8 +226,8 @@ def _identified(case: Case) -> Iterator[Finding]:
     factor = float(case.estimate.uncertainty.facts.get("std_inflation", 1.0))
     if factor > _MIN_INFLATION_REPORTED and diagnostics.get("relative_error", 1.0) > _EXACT_FIT_PERCENT:
         yield Finding("residuals-correlated", "identified", "info", sentence(
-            f"Residuals are correlated in time: standard errors that ignore this would be {factor:.1f} times too "
-            "small"),
+            f"Residuals are correlated in time: standard errors that ignore the correlation would be {factor:.1f} "
+            "times too small"),
             "deviations", evidence={"std_inflation": factor})
 
 

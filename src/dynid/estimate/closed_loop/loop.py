@@ -190,8 +190,8 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
     law = control_law(given or assumed)
     logs, remarks = log_references(parts, problem.recordings, law)
     notes = [*remarks] if assumed is None else [
-        Note("controller-assumed", f"no controller was given: a closed loop with both poles at {omega:.3g} rad/s is "
-             "simulated", {"poles": omega}), *remarks]
+        Note("controller-assumed", f"no controller was given: a closed loop with two poles at {omega:.3g} rad/s is "
+                                   "simulated", {"poles": omega}), *remarks]
     gains, inertia = law.gains(dof), None
     if gains is not None:
         if any(log.from_positions for log in logs):

@@ -66,7 +66,7 @@ def check_term(term: Term) -> None:
     start = f"term '{term_name(term)}' fails the check"
     own = model.parameters.names[-len(tuple(term.parameters(robot))):]
     if not own or len(set(model.parameters.names)) != len(model.parameters.names):
-        raise ContractError(f"{start} 'names': its parameters are {', '.join(own) or 'none'}; they must be distinct")
+        raise ContractError(f"{start} 'names': its parameters are {', '.join(own) or 'none'}; names must be distinct")
     rng = np.random.default_rng(1)
     q, dq, ddq = rng.normal(size=(3, _RANDOM_STATES, robot.dof))
     columns = model.regressor(q, dq, ddq)

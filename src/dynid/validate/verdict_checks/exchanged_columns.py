@@ -183,8 +183,8 @@ def torques_exchanged(case: Case) -> Finding | None:
             if own.mean_log_share < case.trial.mean_log_share + math.log(thresholds.UNRELATED_SHARE):
                 return suspect(
                     "torques-exchanged", "torques exchanged", one.source,
-                    f"the torques of {one.source} and {other.source} are exchanged: the motion of the first explains "
-                    "the torques of the second; give each log its own torque file", severity="fatal",
+                    f"the torques of {one.source} and {other.source} are exchanged: the motion of the first log "
+                    "explains the torques of the second; give each log its own torque file", severity="fatal",
                     logs=[one.source, other.source])
     return None
 

@@ -58,8 +58,8 @@ def _why(case: Case, other: Reconstruction) -> Finding:
     if found.what == "gain" and found.joint is not None and found.gain is not None:
         name = names[found.joint]
         return suspect("gain-or-load-changed", "drive gain or load", joint_label(name),
-                       f"on {log} the torque of {joint_label(name)} is {found.gain:.2f} times the predicted one: its "
-                       "drive gain or its load has changed", joints=[name], logs=other.sources,
+                       f"on {log} the torque of {joint_label(name)} is {found.gain:.2f} times the predicted torque: "
+                       "the drive gain or the load has changed", joints=[name], logs=other.sources,
                        evidence={**evidence, "slope": (found.gain,)})
     scaled = _scaled_joints(own, other)
     if found.what == "load":
