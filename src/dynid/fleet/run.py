@@ -149,8 +149,8 @@ def compare(settings: FleetSettings, robot: Robot, model: LinearModel, store: Fo
 def _undecided(robots: int) -> str:
     """Return a sentence that states which differences a comparison of few robots cannot detect."""
     if robots < 3:
-        return (f"{robots} robot{'s' if robots > 1 else ''} cannot show which of them differs, nor how much robots of "
-                "this type differ naturally; add logs of other robots of the type")
+        return (f"{robots} robot{'s' if robots > 1 else ''} cannot show which one differs, nor how much robots of this "
+                "type differ naturally; add logs of other robots of the type")
     return (f"{robots} robots show only differences much larger than those among the others: the natural differences "
             f"between robots of this type can be estimated from {DECIDING_ROBOTS} robots on; add logs of other robots "
             "of the type")
