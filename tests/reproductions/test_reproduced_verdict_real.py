@@ -22,7 +22,7 @@ def test_faults_in_a_log_of_a_pendulum_are_named_or_left_open() -> None:
     assert all(result["checks"].values()), result
     [sign] = [one for one in result["outcomes"] if one["fault"] == "sign of one joint"]
     assert sign["named"]
-    assert any("One of: this, or the torques of joints 1 and 2 are exchanged" in words for words in sign["findings"])
+    assert any("signs are wrong, or the torques of joints 1 and 2 are exchanged" in words for words in sign["findings"])
     assert sign["harm"] > study.HARMFUL and result["totals"].keys() == {"chosen on"}
     head, *rows = study.table(result)
     assert len(rows) == 4 and all(len(row) == len(head) for row in rows)

@@ -53,7 +53,7 @@ def robot_chains(robot: Robot) -> list[Chain]:
     tree = robot_tree(robot)
     if missing:
         raise ModelError(f"robot '{robot.name}' states no inertia of {', '.join(missing)}",
-                         "add masses and inertias to the robot file: without torques, only known links set the scale",
+                         "add inertias to the robot file: without torques, only these set the scale of all estimates",
                          "links-not-known")
     bodies = robot.inertias
     root = np.arange(robot.dof)

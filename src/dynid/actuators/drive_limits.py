@@ -53,8 +53,8 @@ def saturation(problem: ChainProblem, fit: Refinement) -> list[Finding]:
             torque = limit * float(wider.numbers(again.x, problem.logs[0])[j, c.TORQUE_GAIN])
             # Torque constant and current limit are correlated; the torque at the limit is well determined.
             as_torque = f", a torque of {torque:.3g} N m" if _is_estimated(problem, "kt") else ""
-            text = (f"{joint} is explained {100 * decrease:.0f} % better if its drive saturates at {limit:.4g} +- "
-                    f"{std:.2g} {item.unit}".rstrip() + f"{as_torque}, below the largest demand of {largest:.3g}. "
+            text = (f"The motion of {joint} fits {100 * decrease:.0f} % better if its drive saturates at {limit:.4g} "
+                    f"+- {std:.2g} {item.unit}".rstrip() + f"{as_torque}, below the largest demand of {largest:.3g}. "
                     f"{advice}")
             found.append(Finding("saturation", "problem", "warning", text, "saturation", (joint,), (name,),
                                  evidence={"limit": limit, "std": std, "demanded": largest, "decrease": decrease,
@@ -139,9 +139,8 @@ def speed_limit(problem: ChainProblem, fit: Refinement) -> list[Finding]:
     listed = ", ".join(f"{problem.names[one.joint]} {value:.3g} +- {std:.2g}" for one, value, std in
                        zip(more, limits, stds, strict=True))
     text = (f"The motion is explained {100 * decrease:.0f} % better if the targets inside the drives follow the "
-            f"commands at a limited speed: {listed} rad/s, below the {commanded:.3g} rad/s of the commands. Add "
-            "--also speed_limit to estimate the limit, or --gain speed_limit=... with the value of the drive's "
-            "register.")
+            f"commands at a limited speed: {listed} rad/s, below the {commanded:.3g} rad/s of the commands. Add --also "
+            "speed_limit to estimate the limit, or --gain speed_limit=... with the value of the drive's register.")
     return [Finding("speed-limited", "problem", "warning", text, "speed limit", tuple(problem.names), (item.name,),
                     evidence={"limits": tuple(limits.tolist()), "std": tuple(stds.tolist()), "decrease": decrease},
                     second_fit=True)]

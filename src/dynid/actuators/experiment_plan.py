@@ -96,7 +96,7 @@ def plan_text(plan: ActuatorExperiment, files: Sequence[str]) -> str:
     files: names of the command files of the recordings.
     """
     lines = ["# Actuator experiment", "", f"{len(plan.parts)} recordings at {plan.rate:g} Hz of "
-             f"{', '.join(plan.joints)}. Collisions are not checked: watch the first run, hand on the stop.", ""]
+             f"{', '.join(plan.joints)}. Collisions are not checked: watch the first run, ready to stop it.", ""]
     for k, (part, file) in enumerate(zip(plan.parts, files, strict=True), 1):
         lines += [f"## {k}. {part.title}", "",
                   f"Commands: `{file}`, {part.t[-1]:g} s. Why: {PART_KINDS[part.kind][1]}."]

@@ -156,8 +156,8 @@ def refine(problem: ChainProblem, start: Array, *, max_iterations: int = _MAX_IT
     x = np.clip(start, problem.lower, problem.upper)
     residual = problem.residuals(x)
     if residual is None:
-        raise NotPossibleError("the simulation of the actuators diverges with the parameter values of the linear "
-                               "first stage", _DIVERGENCE_HINT, "simulation-diverges")
+        raise NotPossibleError("the simulation of the actuators diverges with the start values from linear "
+                               "regression", _DIVERGENCE_HINT, "simulation-diverges")
     iterations = 0
     if share is None:
         found = _searched(problem, x, residual, max_iterations, None, progress)

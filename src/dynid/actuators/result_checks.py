@@ -201,7 +201,7 @@ def late_commands(problem: ChainProblem, fit: Refinement) -> list[Finding]:
         return []
     seconds, decrease = rows * _interval(problem), 1.0 - after / before
     text = (f"The motion of {_names(problem)} precedes the logged commands by about {rows} rows ({seconds:.3g} s): "
-            f"with commands that much earlier, the motion is explained {100 * decrease:.0f} % better. Record each "
+            f"with commands shifted by this time, the motion is explained {100 * decrease:.0f} % better. Record each "
             f"command when it is sent, or shift the column of the commands by {rows} rows.")
     return [Finding("commands-late", "problem", "warning", text, "late commands", problem.names, ("delay",),
                     evidence={"rows": float(rows), "seconds": seconds, "decrease": decrease}, second_fit=True)]
@@ -236,10 +236,9 @@ def _contradiction(problem: ChainProblem, found: Released) -> Finding:
     share = 100.0 * found.decrease
     moved = _names(problem)
     if found.name == "torque_scale":
-        text = (f"The motion of {moved} is explained {share:.0f} % better if the drive gives "
-                f"{_text(found)} times the torque that the given gains state, or if the links weigh "
-                f"{1 / found.value:.3g} times what the robot file states. These data cannot distinguish the two: check "
-                "the gains and weigh a link.")
+        text = (f"The motion of {moved} is explained {share:.0f} % better if the drive gives {_text(found)} times the "
+                f"torque that the given gains state, or if the links weigh {1 / found.value:.3g} times what the robot "
+                "file states. These data cannot distinguish gains from masses: check the gains and weigh a link.")
         return Finding("scale-contradicted", "problem", "warning", text, "gains or masses", joints,
                        ("torque_scale", "link_scale"), evidence=numbers, second_fit=True)
     unit = _TESTED_UNITS.get(found.name, "")

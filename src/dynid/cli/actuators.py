@@ -73,7 +73,7 @@ def _print(found: FoundActuators, written: dict[str, str], full: bool) -> None:
     """Print the simulation error, the parameters and the most important findings; with `full` everything."""
     to, estimate = Screen(console()), found.estimate
     fitted = [one for one in estimate.parameters if not one.is_given]
-    to.print(f"Simulated positions have a mean error of {1e3 * estimate.mean_error:.3g} mrad (first stage "
+    to.print(f"Simulated positions have a mean error of {1e3 * estimate.mean_error:.3g} mrad (at the start values "
              f"{1e3 * estimate.linear_error:.3g} mrad). {sum(one.identified for one in fitted)} of {len(fitted)} "
              f"parameters are determined. Drive law: {estimate.law}; friction: {estimate.friction}.")
     one_joint = len({one.joint for one in fitted}) < 2
@@ -83,7 +83,7 @@ def _print(found: FoundActuators, written: dict[str, str], full: bool) -> None:
     else:
         head = list(dict.fromkeys(f"{one.name},\n{one.unit}" if one.unit else one.name for one in fitted))
         to.print(table(["joint", *head], estimate.joint_rows(), numbers=head))
-        to.print("In brackets: not determined by these data.")
+        to.print("Values in brackets are not determined by these data.")
     if estimate.comparison and (full or one_joint):
         rows = [(one.model.upper(), one.title, f"{1e3 * one.error:.4g}", f"{one.better:.2g}",
                  "chosen" if one.chosen else "") for one in estimate.comparison]

@@ -16,8 +16,8 @@ def command(
     name: Annotated[str | None, typer.Argument(help="Name of the benchmark. Default: list all benchmarks.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Run all benchmarks, one after the other.")] = False,
     only: Annotated[str, typer.Option("--only", metavar="NAMES", show_default=False,
-                                      help="Comma-separated parts to run, if the benchmark has several, such as "
-                                           "machines of `defaults`.")] = "",
+                                      help="Parts to run, comma-separated, if the benchmark has several: for example "
+                                           "names of machines for `defaults`.")] = "",
     machines: Annotated[int | None, typer.Option("--machines", min=1, show_default=False,
                                                  help="Number of simulated machines. Default: the number that the "
                                                       "benchmark specifies.")] = None,

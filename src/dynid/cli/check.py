@@ -15,9 +15,9 @@ def command(
                                           help="Result folder of `dynid identify -o`, or a URDF, an MJCF, a robot "
                                                "TOML file or the name of a built-in robot.")],
     shapes: Annotated[bool | None, typer.Option("--shapes/--no-shapes", show_default=False,
-                                                help="Check that centres of mass are inside the collision "
-                                                     "shapes of their links. Default: yes for a robot file, "
-                                                     "and for a result if its run asked for it.")] = None,
+                                                help="Check that centres of mass are inside the collision shapes of "
+                                                     "their links. Default: yes for a robot file, and for a result if "
+                                                     "its run tested this condition.")] = None,
     trust: Trust = False,
     json: Json = False,
 ) -> None:

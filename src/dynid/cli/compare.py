@@ -101,7 +101,7 @@ def _results(first: str, others: list[str], reading: tuple[Path | None, float | 
     from dynid.runs.comparison import compare_results
 
     if not others or not Path(others[0]).is_dir():
-        raise DynidError(f"{first} is a result folder; give the folder of a second result to compare it with",
+        raise DynidError(f"{first} is a result folder; give the folder of a second result for the comparison",
                          code="no-result")
     with show_progress("compare") as progress:
         found = compare_results(first, others[0], others[1:], log_table(*reading), progress, trust=trust)
@@ -146,7 +146,7 @@ def print_compared_results(found: ComparedResults) -> None:
     head = ["base parameter", "a", "b", "b - a", "in standard errors"]
     to.print(table(head, rows, numbers=head[1:], title=f"a: {found.result_a}, b: {found.result_b}"))
     if len(order) > len(rows):
-        to.print(f"{len(order) - len(rows)} more differ less; --json lists all")
+        to.print(f"{len(order) - len(rows)} more parameters differ less; --json lists all")
     far = both.different
     to.print(f"{len(far)} of {len(both.names)} differ by more than three standard errors" + (
         "" if both.rms_z_score is None else f"; root mean square difference {both.rms_z_score:.2f} standard errors (1 "

@@ -31,7 +31,8 @@ def command(
     robot: options.RobotName,
     output: motion_output.MotionFile,
     duration: Annotated[float | None, typer.Option(help="Duration of the exciting motion, s; with --actuator, of all "
-                                                        "recordings.", show_default="20; 60 with --actuator")] = None,
+                                                        "recordings "
+                                                        "together.", show_default="20; 60 with --actuator")] = None,
     harmonics: Annotated[int, typer.Option(min=1, help="Number of harmonics of the Fourier series.")] = 5,
     kind: Annotated[FamilyName, typer.Option(help="Family of trajectories.")] = "fourier",
     criterion: Annotated[CriterionName | None, typer.Option(
@@ -94,16 +95,15 @@ def command(
                                         help="With --improve: number of rounds of designing, recording and "
                                              "identifying; the output is a folder.")] = 0,
     record: Annotated[str, typer.Option(metavar="virtual|COMMAND", show_default=False,
-                                        help="With --repeat: how motions are recorded: virtual, or a command with "
-                                             "{motion} and {log} in it.")] = "",
+                                        help="With --repeat: recorder of the motions: virtual (simulated), or a "
+                                             "command with {motion} and {log} in place of file names.")] = "",
     actuator: Annotated[str, typer.Option(metavar="LAW", show_default=False,
                                           help="Design recordings for `dynid actuators` instead of one motion: drive "
                                                "law pd, pid, cascade, voltage or current. ROBOT may be `pendulum`; "
                                                "the output is a folder.")] = "",
     gain: Annotated[list[str] | None, typer.Option(metavar="NAME=X[,X...]", show_default=False,
-                                                   help="With --actuator: known parameter of the drive law, or "
-                                                        "values to which the drive can be set, such as "
-                                                        "kp=8,16,32.")] = None,
+                                                   help="With --actuator: known parameter of the drive law, or values "
+                                                        "to which the drive can be set, such as kp=8,16,32.")] = None,
     value: Annotated[list[str] | None, typer.Option(metavar="NAME=X", show_default=False,
                                                     help="With --actuator: assumed value of an unknown parameter, such "
                                                          "as armature=0.01.")] = None,
@@ -200,7 +200,7 @@ def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, 
     to = console()
     to.print(f"{len(plan.parts)} recordings for {', '.join(plan.joints)}. Collisions are not checked: watch the first "
              "run, one hand on the emergency stop.", markup=False)
-    to.print(table(["part", "standard errors would grow without it"], [
+    to.print(table(["recording", "growth of standard errors without it"], [
         (part.title, ", ".join(f"{name} {factor:.2g} times" for name, factor in part.separates.items()) or "-")
         for part in plan.parts]))
     to.print(table(["parameter", "assumed", "standard error", "unit"], [

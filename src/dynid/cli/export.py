@@ -44,7 +44,7 @@ def command(
     source: Annotated[Path | None, typer.Option("--source", metavar="FILE", show_default="the robot of the result",
                                                 help="URDF or MJCF of the same robot to write into.")] = None,
     with_payload: Annotated[bool, typer.Option("--with-payload",
-                                               help="Add the payload to the link that carries it.")] = False,
+                                               help="Add the payload of the result to its link.")] = False,
     isaaclab_friction: Annotated[IsaacFrictionKind, typer.Option(
         help="Meaning of joint friction in Isaac Sim: torque (5.0 and later) or coefficient (before).")] = "torque",
     force: ForceFiles = False,

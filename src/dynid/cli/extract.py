@@ -29,8 +29,8 @@ def command(
              "inertia (consistent inertias) or partial (none); may be repeated.")] = None,
     search: Annotated[str, typer.Option(metavar="NAME", help="Search algorithm: annealing, dual-annealing, "
                                                              "differential-evolution or gradient.")] = "annealing",
-    form: Annotated[FormName, typer.Option(help="exact: base values are constraints; penalty: differences from them "
-                                                "are penalised.")] = "exact",
+    form: Annotated[FormName, typer.Option(help="exact: base values are constraints; penalty: differences from the "
+                                                "base values are penalised.")] = "exact",
     one_step: Annotated[bool, typer.Option("--one-step", help="Measure the error of the base values by "
                                                               "the torques of the result's logs.")] = False,
     nearest: Annotated[bool, typer.Option("--nearest", help="If no physically consistent robot has the base values, "
@@ -39,7 +39,7 @@ def command(
                                               help="Base values from a CSV or TOML table, one combination "
                                                    "and its value per row.")] = None,
     runs: Annotated[int, typer.Option(help="Largest number of search runs.")] = 20,
-    evaluations: Annotated[int, typer.Option(help="Evaluations of the loss per iteration of a run.")] = 20000,
+    evaluations: Annotated[int, typer.Option(help="Loss evaluations per iteration of a search run.")] = 20000,
     seed: Annotated[int, typer.Option(help="Seed of the random search; another seed gives another set of "
                                            "parameters.")] = 0,
     output: Annotated[Path | None, typer.Option("-o", "--output", show_default=False,

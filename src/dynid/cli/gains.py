@@ -16,8 +16,8 @@ def command(
     robot: RobotName,
     logs: Annotated[list[str], typer.Argument(metavar="LOG...", show_default=False,
                                               help="Logs with motor currents, without load.")],
-    mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table: current, and target_torque and "
-                                                      "target_current if they are logged.",
+    mapping: Annotated[Path | None, typer.Option(help="TOML file with a \\[log] table: columns of current, and of "
+                                                      "target_torque and target_current if logged.",
                                                  show_default=False)] = None,
     assignments: LogAssignments = None,
     loaded: Annotated[list[str] | None, typer.Option("--loaded", metavar="LOG", show_default=False,

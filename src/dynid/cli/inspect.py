@@ -31,13 +31,13 @@ def command(
     robot: RobotName,
     friction: Friction = "",
     rotor: Rotor = False,
-    terms: Annotated[Terms, typer.Option(help="Terms that the robot file lists, in addition to --friction and "
-                                              "--rotor. own: always; none: never; default: only if motors couple "
-                                              "several joints.")] = "default",
+    terms: Annotated[Terms, typer.Option(help="Whether to use the terms that the robot file lists, in addition to "
+                                              "--friction and --rotor. own: always; none: never; default: only if a "
+                                              "motor drives several joints.")] = "default",
     gravity: Annotated[str, typer.Option(metavar="X,Y,Z", show_default=False,
                                          help="Gravity in the base frame, m/s^2. Default: that of the robot.")] = "",
-    order: Annotated[Order, typer.Option(help="Grouping priority of base parameters: body by body, or "
-                                              "all masses, then moments, then inertias.")] = "body",
+    order: Annotated[Order, typer.Option(help="Order in which parameters become base parameters: body by body, or all "
+                                              "masses, then first moments, then inertias.")] = "body",
     base: Annotated[Decomposition, typer.Option(help="Compute base parameters by a QR factorisation or by singular "
                                                      "values; both give the same torques.")] = "qr",
     only: Only = "",

@@ -29,7 +29,7 @@ def command(
     frame: Annotated[str | None, typer.Option(show_default="the last body",
                                               help="Frame that stays fixed in null-space motions.")] = None,
     home: Annotated[str, typer.Option(metavar="Q1,Q2,...", show_default=False,
-                                      help="Posture of the resting joints, and of null-space motions.")] = "",
+                                      help="Positions of the joints that rest; posture of null-space motions.")] = "",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the motion.")] = 0,
     friction: Friction = "",
     rotor: Rotor = False,

@@ -33,8 +33,8 @@ def command(
     unloaded: Annotated[list[str] | None, typer.Option("--unloaded", metavar="LOG", show_default=False,
                                                        help="For same-motion: a log of the same motion without load.")]
     = None,
-    inconsistent: Annotated[bool, typer.Option("--inconsistent", help="Do not require a physically "
-                                                                      "consistent body.")] = False,
+    inconsistent: Annotated[bool, typer.Option("--inconsistent", help="Do not require the estimated payload to be "
+                                                                      "physically consistent.")] = False,
     mapping: OtherMapping = None,
     assignments: LogAssignments = None,
     start: Start = None,

@@ -82,7 +82,7 @@ class Ran:
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="Name of the published result. Default: list all.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of the published result. Default: list all results.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Reproduce all results, one after the other. Large studies run "
                                                       "with fewer simulated logs, and state how many.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Write a page with figures and open it in the "
@@ -98,8 +98,8 @@ def command(
     logs: Annotated[int | None, typer.Option("--logs", min=1, show_default=False, help="Number of simulated logs of "
                                                                                        "each kind, if the study has "
                                                                                        "this option.")] = None,
-    only: Annotated[str, typer.Option("--only", metavar="NAMES", show_default=False, help="Comma-separated parts to "
-                                      "run, if the study has several, such as drive laws of `actuators`.")] = "",
+    only: Annotated[str, typer.Option("--only", metavar="NAMES", show_default=False, help="Parts to run, "
+                                      "comma-separated, if the study has several: drive laws for `actuators`.")] = "",
     json: Json = False,
 ) -> None:
     """Recompute published results and compare them with the published values."""

@@ -48,7 +48,7 @@ def command(
                                                 "with less delay).")] = "torque",
     speed: Annotated[float, typer.Option(help="Replay speed of a log relative to real time; 0 for no waiting.")] = 1.0,
     every: Annotated[float, typer.Option(help="Seconds between two updates of the display.")] = 0.5,
-    patience: Annotated[float, typer.Option(help="Seconds without a sample after which the source has ended.")] = 10.0,
+    patience: Annotated[float, typer.Option(help="Seconds without a sample after which the stream ends.")] = 10.0,
     record: Annotated[Path | None, typer.Option(metavar="FOLDER", show_default=False,
                                                 help="Folder for the state and history of the stream; an earlier "
                                                      "record there is continued.")] = None,

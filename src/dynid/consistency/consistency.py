@@ -93,8 +93,9 @@ class Consistency:
         for body, limit in self.centres.items():
             away = limit.outside(np.zeros(3))
             if away > FARTHEST:
-                raise ModelError(f"the limit on the centre of mass of link '{body}' is at least {away:.4g} m from the "
-                                 "link's frame; give the limit in metres, in the link's frame", code="limit-too-far")
+                raise ModelError(f"the centre of mass of link '{body}' is limited to points at least {away:.4g} m from "
+                                 "the link's frame; give the limit in metres, in the link's "
+                                 "frame", code="limit-too-far")
 
     @cached_property
     def bodies(self) -> dict[str, Ints]:

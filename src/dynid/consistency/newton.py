@@ -231,4 +231,4 @@ def _step(hessian: Array, gradient: Array, free: Array | None) -> Array:
             return -size * dpotrs(factor, size * gradient)[0]
         lift = max(10.0 * lift, 1e-14)
     raise NotPossibleError("the parameters have no analytic centre, because data and limits leave some combinations "
-                           "of parameters unbounded")
+                           "of parameters unbounded; give limits on the masses and centres of mass of the links")

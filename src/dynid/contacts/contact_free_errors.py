@@ -94,7 +94,7 @@ def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], metho
     recordings = (logs,) if isinstance(logs, Recording) else tuple(logs)
     check_quantity(ALARMS, alarms, "the rate of false alarms", ModelError)
     if not recordings or sum(one.duration for one in recordings) < MIN_FREE_SECONDS:
-        raise NotPossibleError(f"less than {MIN_FREE_SECONDS:g} s of free motion do not determine the torque noise",
+        raise NotPossibleError(f"the torque noise needs logs of at least {MIN_FREE_SECONDS:g} s of free motion",
                                "give a log in which nobody touches the robot", "no-free-motion")
     for one in recordings:
         check_joints(estimate, one)
@@ -102,7 +102,7 @@ def free_motion(estimate: Estimate, logs: Recording | Sequence[Recording], metho
     options = FilterOptions(method, window, rate, tuple(_slow_speeds(recordings)))
     torques = OutsideTorques.joined([Observer(estimate, options).push(one.t, one.q, one.tau) for one in recordings])
     if len(torques.t) < MIN_FREE_SECONDS * rate:
-        raise NotPossibleError(f"less than {MIN_FREE_SECONDS:g} s of free motion remain between gaps",
+        raise NotPossibleError(f"less than {MIN_FREE_SECONDS:g} s of free motion remain between the gaps of the logs",
                                "give a log in which nobody touches the robot", "no-free-motion")
     largest = np.max([np.abs(one.tau).max(axis=0) for one in recordings], axis=0)
     return _with_level(replace(_variances(estimate, torques, options, largest), alarms=alarms), torques)

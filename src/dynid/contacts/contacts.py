@@ -136,8 +136,8 @@ def _remarks(outside: ExternalWrench, log: Recording, rows: WrenchRows) -> tuple
                              evidence={"seconds": free.seconds}))
     normal = gaussian_level(outside.robot.dof, free.bandwidth, free.alarms / 3600.0)
     if free.level > _MAX_FREE_NOISE * normal:
-        text = ("The motion given as free has residuals far beyond its noise: an alarm needs a statistic of "
-                f"{free.level:.0f}, but Gaussian noise would need {normal:.0f}. Check that nobody touched the robot.")
+        text = ("The motion given as free of contact has residuals far above its noise: the detection threshold is "
+                f"{free.level:.0f}, instead of {normal:.0f} for Gaussian noise. Check that nobody touched the robot.")
         found.append(Finding("free-motion-rough", "problem", "warning", text, "free motion is not free",
                              evidence={"level": free.level, "normal": normal}))
     return tuple(found)

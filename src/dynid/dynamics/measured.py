@@ -139,7 +139,7 @@ def _refuse_blind(robot: Robot, where: Ints) -> None:
     if values[-1] < _MIN_RATE_RATIO * values[0]:
         unseen = [name for name, share in zip(robot.joint_names, np.abs(directions[-1]), strict=True) if share > 0.1]
         raise NotPossibleError(f"the measured joints {', '.join(robot.measured)} of robot '{robot.name}' do not "
-                               f"determine {', '.join(unseen)}, which can move in the initial posture without them",
+                               f"determine {', '.join(unseen)}, which can move while the measured joints stand still",
                                "measure one more joint, or other joints")
 
 

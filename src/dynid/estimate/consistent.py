@@ -67,7 +67,7 @@ def problem_consistency(problem: Problem, *, form: InertiaForm = "pseudo", margi
         found = limits_from_shapes(robot)
         if not found:
             raise ModelError(f"robot '{robot.name}' has no collision primitives to take limits from; "
-                             "give boxes under 'centres' instead", code="no-collision-shapes")
+                             "give a box for each centre of mass in the option 'centres'", code="no-collision-shapes")
     extra, weights = limits_from_tables(centres or {}, masses)
     return Consistency(problem.model.parameters, form=form, margin=margin, centres={**found, **extra}, masses=weights,
                        heaviest=_heaviest(problem, weights), known={**unseen(problem), **problem.base.known},

@@ -166,7 +166,7 @@ def extracted(problem: Problem, *, of: str = "wls", bounds: str = "normal",
     """
     if of == "extract":
         raise ModelError("method 'extract' needs the base values of another method; name that method, for example "
-                         "with the option of = 'wls'")
+                         "of = 'wls'")
     first = find_method(of).function(problem)
     stacked = problem.regression.stack(joint_weights(problem.regression)) if step == "one" else None
     found = extract(BaseValues.from_estimate(first, stacked), bounds, ExtractionOptions(

@@ -94,7 +94,7 @@ class CutoffChoice:
             return f"cut-off {self.cutoff:g} Hz chosen from the spectra of the positions, since {self.why_not}"
         errors = ", ".join(f"{error:.3g}" for error in self.errors)
         return (f"cut-off {self.cutoff:g} Hz chosen by cross-validation over blocks of time: at {_hertz(self.tried)} "
-                f"the torque error is {errors} %, compared at {self.yardstick:g} Hz; "
+                f"the torque error is {errors} % on torques low-passed at {self.yardstick:g} Hz; "
                 f"{_hertz(self.tried[self.alike])} {'are' if self.alike.sum() > 1 else 'is'} as good as the best; "
                 f"the spectra of the positions alone suggest {self.spectrum:g} Hz")
 

@@ -194,8 +194,8 @@ class DirectInverse:
             late = (log.samples.t >= log.samples.t[0] + self.dropped)[:, None]
             counts = log.samples.keep & late & (soften(~unclear, motion, 0.5 * WINDOW) > 0.5)
             if not np.any(counts):
-                raise NotPossibleError(f"{log.samples.source}: no sample is left after the first {self.dropped:.3g} s",
-                                       "record longer, or give a shorter 'transient'", "no-rows-left")
+                raise NotPossibleError(f"{log.samples.source}: no sample remains after the first {self.dropped:.3g} s",
+                                       "record longer, or shorten the dropped 'transient'", "no-rows-left")
             out.append(counts)
         return out
 

@@ -48,9 +48,9 @@ def urdf_bytes(robot: Robot, inertias: Array, values: Mapping[str, float], field
         raise RobotError(f"robot '{robot.name}' has a closed chain, which a URDF cannot describe",
                          "write MJCF with --for mjcf", code="closed-chain")
     if text is None:
-        raise RobotError(f"robot '{robot.name}' does not come from a URDF ({robot.source}); give one of "
-                         "the same links and joints with --source FILE (source=... in Python), or write MJCF with "
-                         "--for mjcf", code="no-urdf")
+        raise RobotError(f"robot '{robot.name}' does not come from a URDF ({robot.source}); give a URDF with the same "
+                         "links and joints with --source FILE (source=... in Python), or write MJCF with --for "
+                         "mjcf", code="no-urdf")
     if isinstance(text, bytes):  # separate calls, because the result has the type of the text
         return urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, add_note=add_note)
     made = urdf_with_inertias(text, robot, inertias, values, fields=fields, unchecked=unchecked, add_note=add_note)

@@ -277,7 +277,7 @@ def _estimate(problem: Problem, name: str, source: Source, options: LoopOptions,
             continue
         notes = found.diagnostics["notes"]
         if failures:
-            notes = [*notes, Note("other-start", f"instruments are those {origin}, because these failed: "
+            notes = [*notes, Note("other-start", f"instruments are those {origin}, because other start values failed: "
                                   + "; ".join(f"{words} ({reason})" for words, reason in failures.items()))]
         return replace(found, diagnostics=found.diagnostics.with_facts(
             {"start": origin, "failed_starts": failures, "notes": notes}))

@@ -72,7 +72,7 @@ def _residual_covariance(problem: Problem, beta: Array) -> Array:
     common = np.concatenate([r.residual[np.all(r.keep, axis=1)] for r in series])
     if len(common) <= problem.regression.dof:
         raise NotPossibleError(f"only {len(common)} rows have the equations of all joints, and method 'ml' uses only "
-                               "those; move all joints at once, or use 'wls'", code="too-few-common-rows")
+                               "these rows; move all joints at once, or use 'wls'", code="too-few-common-rows")
     spread = common.T @ common / len(common)
     torque = np.sqrt([factor.power / max(factor.rows, 1) for factor in problem.regression.factors])
     least = np.maximum(_EXACT_RESIDUAL * torque, 1e-9 * np.sqrt(np.diag(spread)).max())

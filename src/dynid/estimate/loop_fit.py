@@ -168,7 +168,7 @@ class ControllerFit:
         """Control law for simulation, with velocity feed-forward if the median of `follow` is above one half."""
         if len(self.loops) < len(self.inertias):
             raise ModelError(f"only {len(self.loops)} of {len(self.inertias)} joints have a moving reference, so the "
-                             "controllers of the others cannot be estimated", "give a log in which every joint moves",
+                             "controllers of other joints cannot be estimated", "give a log in which every joint moves",
                              "joint-at-rest")
         return Cascade(self.kp / self.kd, self.kd, feedforward=bool(np.median(self.follow) > 0.5))
 

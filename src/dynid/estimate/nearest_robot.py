@@ -60,8 +60,8 @@ def consistent_robot(problem: Problem, estimate: Estimate) -> ConsistentRobot:
     """
     base = problem.base
     if estimate.base is not base and estimate.names != base.names:
-        raise NotPossibleError("the estimate and the regression have different base parameters; give both for the "
-                               "same model", code="other-parameters")
+        raise NotPossibleError("the estimate and the regression have different base parameters; give an estimate and a "
+                               "regression of the same model", code="other-parameters")
     with one_blas_thread():
         stacked = problem.regression.stack(joint_weights(problem.regression), prior=False)
         # The same equations without noise; `rest` is kept as the scale of the noise.

@@ -375,7 +375,7 @@ def identify(problem: Problem | LinearModel, data: Data | None = None, method: s
                          code="needs-exact-values")
     if "rigid" in chosen.needs and flexible_joint_model(problem.model) is not None:
         raise ModelError(f"method '{method}' needs one equation per joint, but flexible joints have two equations each",
-                         "use 'iv', 'wls' or a pc- method of least squares", code="flexible-not-supported")
+                         "use 'wls', 'iv' or 'pc-wls'", code="flexible-not-supported")
     if "nominal" in chosen.needs:
         problem.need_nominal(method)
     estimate = _within_bounds(problem, chosen.function(problem, **options))

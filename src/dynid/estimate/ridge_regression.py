@@ -168,7 +168,7 @@ def _cross_validate(regression: Regression, weights: Array, nominal: Array, scal
              if all(factor.rows > 0 for factor, measured in zip(block.factors, seen, strict=True) if measured)]
     if len(whole) < 3:
         raise NotPossibleError(f"the data have only {len(whole)} blocks of time, too few to choose the strength of "
-                               "method 'ridge' by cross-validation; give one, or record a longer motion",
+                               "method 'ridge' by cross-validation; give the strength, or record a longer motion",
                                code="too-few-blocks")
     errors = np.zeros((len(whole), len(strengths)))
     others = regression.without_each()

@@ -17,8 +17,8 @@ UNCERTAINTY: dict[CovType, str] = {
     "blocks": "come from the variation between blocks of time, intervals from Student's t",
     "independent": "assume independent rows, which underestimates them by an unknown factor",
     "posterior": "combine data and prior",
-    "instruments": "account for the spectrum of the residuals, seen through the instruments",
-    "innovations": "are those of the filter, scaled by its innovations"}
+    "instruments": "account for the spectra of residuals and instruments",
+    "innovations": "are those of the Kalman filter, scaled by the size of its innovations"}
 
 
 def headline(estimate: Estimate) -> str:

@@ -180,8 +180,8 @@ def spread_postures(limits: Limits, count: int, rng: np.random.Generator, reach:
     Postures outside the workspace limits are drawn again.
     """
     if count < 2 or not 0.0 < reach <= 1.0:
-        raise DynidError("a motion through random postures needs at least two postures and a reach above 0 and up to "
-                         f"1, got {count} and {reach:g}")
+        raise DynidError("a motion through random postures needs at least two postures, and a share of the joint "
+                         f"ranges (reach) above 0 and up to 1, got {count} and {reach:g}")
     low, high = ranges(limits, reach)
     strata = np.stack([rng.permutation(count) for _ in range(limits.dof)], axis=1)
     rows = low + (strata + rng.random(strata.shape)) / count * (high - low)

@@ -41,7 +41,7 @@ class Room:
         wrong = [f"{name} = {value!r}" for name, value in vars(self).items()
                  if not (np.isfinite(value) and value > 0.0)]
         if wrong:
-            raise ModelError(f"limits of a room must be above zero, got {', '.join(wrong)}", code="wrong-room")
+            raise ModelError(f"limits of a room motion must be above zero, got {', '.join(wrong)}", code="wrong-room")
 
     def left(self, speeds: Array, rates: Array, pose: Array) -> Array:
         """Return the unused share of each limit (limits,); negative values are violations.

@@ -249,8 +249,8 @@ def _refuse_dependent(matrix: Array, names: tuple[str, ...]) -> None:
         rest -= (basis @ rest) @ basis
         size = float(np.linalg.norm(rest))
         if size < _DEPENDENT_ROW:
-            raise ModelError(f"the combination '{name}' depends linearly on the combinations before it; give each "
-                             "value once", code="dependent-combination")
+            raise ModelError(f"the combination '{name}' depends linearly on the combinations before it; remove "
+                             "this combination", code="dependent-combination")
         basis = np.vstack([basis, rest / size])
 
 

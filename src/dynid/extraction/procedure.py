@@ -147,7 +147,7 @@ def _one_step(given: BaseValues) -> BaseValues:
     """Return the base values that fit the torques of all rows of a compressed regression best."""
     if given.stacked is None:
         raise ModelError("the one-step loss needs the compressed regression of the data, with every base parameter "
-                         "identified; give a result folder, or BaseValues with stacked", code="no-regression")
+                         "identified; give a result folder, or BaseValues(stacked=...)", code="no-regression")
     best, *_ = np.linalg.lstsq(given.stacked.r, given.stacked.rho, rcond=None)
     return replace(given, values=np.asarray(best))
 

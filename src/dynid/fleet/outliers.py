@@ -57,8 +57,8 @@ class Difference:
         """Sentence that states which part of the robot differs from the fleet, and by how much."""
         name, value, mean, sigmas = self.parameters[0]
         more = "" if not mean else f" ({100.0 * (value - mean) / abs(mean):+.0f} %)"
-        return (f"{self.robot}: {self.part} differs: {name} is {value:.4g}, that of the fleet {mean:.4g}{more}, "
-                f"{abs(sigmas):.1f} standard deviations apart")
+        return (f"{self.robot}: {self.part} differs: {name} is {value:.4g}, the mean of the fleet {mean:.4g}{more}, "
+                f"a difference of {abs(sigmas):.1f} standard deviations")
 
 
 @dataclass(frozen=True, eq=False)

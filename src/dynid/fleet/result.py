@@ -35,9 +35,9 @@ class OddLog:
 
     @property
     def sentence(self) -> str:
-        return (f"{self.robot}: the log {self.source} differs from the robot's other logs: its residuals with their "
-                f"model are {self.ratio:.1f} times those with its own model; it may be of another robot, or include a "
-                "payload")
+        return (f"{self.robot}: the log {self.source} differs from the robot's other logs: with the model of these "
+                f"logs its residuals are {self.ratio:.1f} times those with its own model; it may be of another robot, "
+                "or include a payload")
 
 
 _POOLED_PARAMETER = record("PooledParameter", alone=float | None, alone_std=float | None, value=float | None,

@@ -126,7 +126,7 @@ class RobotFold:
     def from_folds(name: str, folds: Sequence[LogFold], weights: Array | None = None) -> RobotFold:
         """Return the sum of compressed logs, in the given order; weights (dof,): by default estimated from the data."""
         if not folds:
-            raise ModelError(f"robot '{name}' has no log that could be used")
+            raise ModelError(f"robot '{name}' has no usable log; correct its logs, or remove it")
         first = folds[0].regression
         blocks = [_as_block(fold.regression, k) for k, fold in enumerate(folds)]
         factors = tree_sum([block.factors for block in blocks], _added)

@@ -149,7 +149,7 @@ class TwoWay:
     def sentence(self) -> str:
         """Sentence that states how many robots and motions were compared."""
         shown = ", ".join(self.motions[:MAX_MOTIONS_NAMED]) + (", ..." if len(self.motions) > MAX_MOTIONS_NAMED else "")
-        return (f"robots by motions: {self.robots} robots made {len(self.motions)} motions that others made too "
+        return (f"{self.robots} robots made {len(self.motions)} motions that other robots made too "
                 f"({shown}), so differences between robots are separated from differences between motions")
 
     @output_fields(robots=int, motions=list[str], p_robots=dict[str, float | None],

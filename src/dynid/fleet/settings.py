@@ -67,7 +67,7 @@ class FleetSettings(SettingsFile):
         names = [one.name for one in self.robots]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"two robots have the name '{twice}'")
+            raise ValueError(f"two robots have the name '{twice}'; rename one")
         return self
 
     def moved(self, origin: Path, target: Path) -> Self:

@@ -198,7 +198,7 @@ def check_alike(robots: Sequence[RobotFold]) -> None:
     first = robots[0].regression
     for robot in robots[1:]:
         if robot.regression.base.expressions != first.base.expressions:
-            raise ModelError(f"robots '{robots[0].name}' and '{robot.name}' were compressed with different models")
+            raise ModelError(f"logs of '{robots[0].name}' and '{robot.name}' were compressed with different models")
 
 
 def summed(parts: Sequence[Eliminated]) -> Stacked:

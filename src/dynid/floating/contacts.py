@@ -217,7 +217,7 @@ def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | Non
         lacking = [name for leg, name in own.items() if leg not in legs]
         if lacking:
             raise RecordingError(f"{source}: {signal} has columns of {len(legs)} feet, but none of "
-                                 f"{', '.join(lacking)}, so forces there are unknown", f"map all with --set "
+                                 f"{', '.join(lacking)}, so their forces are unknown", f"map all with --set "
                                  f"'log.{signal}=[...]', or name the feet that touch the ground in the order of the "
                                  "columns with --set 'log.feet=[...]'", code="unknown-feet")
         feet = tuple(own[leg] for leg in legs)
@@ -233,7 +233,7 @@ def assign_feet(robot: Robot, columns: Sequence[str], given: Sequence[str] | Non
             note = f"columns of {signal} are assigned to {', '.join(feet)} in this order"
     if count % len(feet) or count // len(feet) not in (1, 3, 6):
         raise RecordingError(f"{source}: {signal} has {count} columns for the {len(feet)} feet {', '.join(feet)}; each "
-                             "needs 1, 3 or 6", hint, code="unknown-feet")
+                             "foot needs 1, 3 or 6 columns", hint, code="unknown-feet")
     return FootColumns(feet, count // len(feet), note)
 
 

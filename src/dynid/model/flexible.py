@@ -67,13 +67,12 @@ class FlexibleModel:
             blank = [name for name in learned_fields(term) if getattr(term, name) is None]
             own = capabilities(term)
             if blank or own.history is not None or (own.shape is not None and own.shape.shape_names(robot)):
-                raise ModelError(f"term '{term_name(term)}' depends on the data, which a "
-                                 "model with flexible joints does not support; use viscous, coulomb, offset or "
-                                 "another term of fixed shape")
+                raise ModelError(f"term '{term_name(term)}' depends on the data, which a model with flexible joints "
+                                 "does not support; use viscous, coulomb, offset or another term of fixed shape")
             if isinstance(term, RotorInertia) and term is not self.motors.terms[0] \
                     and set(chosen(robot, term.joints)) & set(self.bending):
                 raise ModelError("the rotor inertia of a flexible joint is Jm, so Ia applies only to rigid joints: "
-                                 "list those in the term 'rotor', or remove it")
+                                 "list the rigid joints in the term 'rotor', or remove it")
         _ = self.parameters
 
     @cached_property

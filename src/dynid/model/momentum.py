@@ -158,11 +158,11 @@ def _term_part(model: Model, term: Term, offers: Capabilities, columns: Ints, ch
     robot = model.robot
     name = f"term '{term_name(term)}'"
     if depends_on_estimate(term):
-        raise ModelError(f"{name} depends on torques and therefore on accelerations, so it has no momentum; remove "
-                         "it, or use equations = 'torque' (--set prepare.equations=torque)", code="no-momentum")
+        raise ModelError(f"{name} depends on torques and therefore on accelerations, so its momentum is undefined; "
+                         "remove it, or use equations = 'torque' (--set prepare.equations=torque)", code="no-momentum")
     if offers.history is not None and _remembers_acceleration(model, offers.history):
-        raise ModelError(f"the history of {name} depends on accelerations, so it has no momentum; remove it, or use "
-                         "equations = 'torque' (--set prepare.equations=torque)")
+        raise ModelError(f"the memory of {name} depends on accelerations, so its momentum is undefined; remove the "
+                         "term, or use equations = 'torque' (--set prepare.equations=torque)")
     kernel = offers.momentum if robot.followers is None else None  # kernels exist only for trees
     own: Own | None = None if kernel is None else partial(kernel, robot)
 
@@ -206,8 +206,8 @@ def _part(fill: Fill, own: Own | None, columns: Ints, channels: slice, q: Array,
         return float(np.abs(one - other).max(initial=0.0)) > TORQUE_AGREEMENT * size
 
     if differ(by_a + by_b, by_both) or differ(entries(q, still, a) - at_rest, by_a):
-        raise ModelError(f"the torque of {name} is not linear in the acceleration, so it has no momentum; remove it, "
-                         "or use equations = 'torque' (--set prepare.equations=torque)", code="no-momentum")
+        raise ModelError(f"the torque of {name} is not linear in the acceleration, so its momentum is undefined; "
+                         "remove it, or use equations = 'torque' (--set prepare.equations=torque)", code="no-momentum")
     accelerating = bool(np.any(by_a))
     if symmetric and accelerating and differ(_work(by_a, b, dof), _work(by_b, a, dof)):
         raise ModelError(f"the inertia of {name} is not symmetric, so it has no kinetic energy; use equations = "

@@ -70,7 +70,7 @@ def check_rate(t: Array, said: bool, source: str) -> None:
     rate = 1.0 / float(median(np.diff(t)))
     if rate < _MIN_USUAL_RATE and not said:
         unit = next((unit for unit, scale in SECONDS.items() if rate / scale >= _MIN_USUAL_RATE), "ns")
-        raise RecordingError(f"{source}: rows are {1.0 / rate:.4g} s apart, too far to show a motion: the time is "
+        raise RecordingError(f"{source}: rows are {1.0 / rate:.4g} s apart, too long to show a motion: the time is "
                              f"probably in {unit}; add --set log.time_unit={unit}, or --set log.time_unit=s if it is "
                              "in seconds", where="log.time_unit", code="time-unit")
     check_quantity(RATE, rate, f"{source}: the median rate of the log", RecordingError)
@@ -120,7 +120,7 @@ def timing_notes(t: Array, q: Array) -> list[str]:
     off = float(np.mean(np.abs(steps / usual_step - 1.0) > 0.5))
     if np.max(np.abs(steps / usual_step - 1.0)) > 0.05:
         notes.append(f"time stamps jitter: intervals from {1e3 * steps.min():.4g} to {1e3 * steps.max():.4g} ms around "
-                     f"a median of {1e3 * usual_step:.4g} ms, {percent_text(100 * off)} off by more than half")
+                     f"a median of {1e3 * usual_step:.4g} ms, {percent_text(100 * off)} off by more than half of it")
     longest = int(np.argmax(steps))
     if steps[longest] > 5 * usual_step:
         gaps = int(np.sum(steps > 5 * usual_step))

@@ -71,8 +71,8 @@ def cleaned(paths: Sequence[Path], mapping: Mapping, robot: Robot | None, rows: 
     for path in paths:
         with closing(lay_out(path, mapping, robot)) as current:
             if joints is not None and current.conversion.joints != joints:
-                raise RecordingError(f"{path} has other joints than {paths[0]}, so the two files cannot be parts of "
-                                     "one log; give them as two logs")
+                raise RecordingError(f"{path} has other joints than {paths[0]}, so these files cannot be parts of one "
+                                     "log; give each file as a log of its own")
             joints = current.conversion.joints
             before = current.notes
             lacking = {signal: tuple(joints[current.conversion.order.index(i)] for i in columns)
@@ -394,7 +394,7 @@ def _increasing(current: LogLayout, blocks: Sequence[FileRows], t: Array, kept: 
         other = int(np.sum(~same))
         coarse = "; the clock is too coarse: give the rate in Hz (--set log.rate=N)" if other > 0.1 * len(t) else ""
         notes.append(f"{len(again)} rows repeat the previous time stamp and are ignored ({source.row} {rows}); "
-                     + (f"{other} of them have other values{coarse}" if other else "all are copies of it"))
+                     + (f"{other} of them have other values{coarse}" if other else "all are copies of that row"))
     clock.last = float(t[-1])
     clock.last_row = {signal: array[-1:] for signal, array in signals.items()}
     return fresh, other

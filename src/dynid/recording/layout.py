@@ -288,7 +288,7 @@ def _not_mapped(files: _Files, mapping: Mapping, mapped: set[str], joints: Seque
     missing = [signal for signal in wanted if signal not in main.defaults]
     if missing:
         raise RecordingError(f"{main.path}: the messages contain no {missing[0]}, only {listed(list(main.fields))}",
-                             f"record its {missing[0]}; dynid actuators needs no torques", where=f"log.{missing[0]}")
+                             f"record the {missing[0]}; dynid actuators needs no torques", where=f"log.{missing[0]}")
     sensor = ["wrench"] if optional and "wrench" not in mapped else []
     taken = [signal for signal in (*wanted, *optional, *sensor) if signal in main.defaults]
     said_so = [f"{signal} = {main.defaults[signal]}" for signal in taken]

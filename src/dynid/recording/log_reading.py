@@ -237,7 +237,7 @@ def check_duty(recording: Recording) -> None:
     j = int(np.argmax(reach))
     if reach[j] > MAX_DUTY:
         name = recording.joints[j] if recording.joints else j + 1
-        raise RecordingError(f"{recording.source}: the duty cycle of joint {name} reaches {reach[j]:.4g}, and must lie "
-                             "within -1 and 1: it has another unit, or its sign bit was not decoded",
+        raise RecordingError(f"{recording.source}: the duty cycle of joint {name} reaches {reach[j]:.4g}, but must be "
+                             "between -1 and 1: it has another unit, or its sign bit was not decoded",
                              "give the factor with --set 'log.scale={duty=0.001}', or decode the sign bit in the "
                              "recorder", "duty-range", where="log.duty")

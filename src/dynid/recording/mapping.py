@@ -61,7 +61,7 @@ class SignalPlace(BaseModel):
         if self.width is not None and (self.columns is not None or self.array is not None):
             raise ValueError("the settings columns and width exclude each other; remove one of them")
         if self.time is not None and (self.file is None or self.columns is None or self.width is not None):
-            raise ValueError("time is a column of another file, and needs the file and the columns of the signal")
+            raise ValueError("the setting time of a signal is a column of its own file; give file and columns as well")
         if self.topic is not None and (self.file is not None or self.width is not None or self.array is not None):
             raise ValueError("the setting topic selects a topic of the log's bag; combine it only with columns")
         return self

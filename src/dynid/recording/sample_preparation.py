@@ -158,8 +158,8 @@ def check_usable(recording: Recording) -> tuple[Mask, list[str]]:
     if not np.any(moving):
         widest = int(np.argmax(np.ptp(recording.q, axis=0)))
         raise NotPossibleError(f"{source}: no joint moves; the widest range is {np.ptp(recording.q[:, widest]):.3g} "
-                               f"(rad or m), of {recording.joints[widest]}", "give a log with motion, because one "
-                               "at rest cannot be used for identification", AT_REST)
+                               f"(rad or m), of {recording.joints[widest]}", "give a log with motion, because a log at "
+                                                                             "rest cannot be used", AT_REST)
     if recording.is_torque_free:
         raise NotPossibleError(f"{source}: has no torques, only positions and commands",
                                "identify its actuators from these with dynid actuators, or map torques with --set "

@@ -208,10 +208,10 @@ def check_motor_order(fields: Iterable[str], joints: Sequence[str], source: str)
         return
     ordered = sorted(joints, key=lambda name: UNITREE_ORDER.index(leg_in_name(name)))
     names = ", ".join(f'"{name}"' for name in ordered)
-    raise RecordingError(f"{source}: columns such as {numbered[0]} number the motors, which Unitree orders by legs as "
-                         "front right, front left, rear right, rear left, and the robot file has the legs in another "
-                         "order", f"state the joints in the order of the columns with --set 'log.joints=[{names}]', if "
-                         "this is the order", code="motor-order")
+    raise RecordingError(f"{source}: columns such as {numbered[0]} are numbered by motor. Unitree numbers the legs "
+                         "front right, front left, rear right, rear left, but the robot file has another order of legs",
+                         f"if the columns have Unitree's order, add --set 'log.joints=[{names}]'; otherwise name the "
+                         "joints in the order of the columns", code="motor-order")
 
 
 _Group = Mapping[tuple[tuple[str, ...], int | None, int | None], str]  # columns by leg, number and component

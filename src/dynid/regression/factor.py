@@ -38,7 +38,7 @@ def householder(*parts: Array) -> Array:
     tall[rows:] = 0.0
     packed, _, _, info = dgeqrf(tall, lwork=64 * width, overwrite_a=1)
     if info != 0:
-        raise NotPossibleError("the triangular factor of the data could not be computed")
+        raise NotPossibleError("the QR factorisation failed; check the logs for implausible values")
     return np.where(_upper(width), packed[:width], 0.0)
 
 

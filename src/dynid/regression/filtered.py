@@ -48,7 +48,7 @@ def prepared_equations(model: LinearModel, samples: Samples | Sequence[Samples],
     logs = (samples,) if isinstance(samples, Samples) else tuple(samples)
     kinds = {None if log.filtered is None else log.filtered.filter.kind for log in logs}
     if len(kinds) > 1:
-        raise ModelError(f"these logs were prepared for different equations; prepare {logs[0].source} and the others "
+        raise ModelError(f"the logs were prepared for different equations; prepare {logs[0].source} and the others "
                          "with the same options", code="different-equations")
     if kinds <= {None}:
         return torque_equations(model, logs, base)

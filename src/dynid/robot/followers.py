@@ -221,8 +221,8 @@ def with_roles(robot: Robot, measured: Sequence[str], driven: Sequence[str]) -> 
     if measured and not _determines_all(robot, measured):
         raise RobotError(f"the measured joints {', '.join(measured)} of robot '{robot.name}' do not determine the "
                          f"positions of its independent joints {', '.join(robot.joint_names)}",
-                         "measure as many joints as there are independent joints, and choose joints that move with "
-                         "them", code="joints-undetermined")
+                         "measure as many joints as there are independent joints, and choose joints that move with the "
+                         "independent ones", code="joints-undetermined")
     subsets = [() if set(names) == set(robot.joint_names) else tuple(names) for names in (measured, driven)]
     return replace(robot, measured=subsets[0], driven=subsets[1])
 

@@ -312,8 +312,8 @@ def _included(element: Element, file: str, folder: Path, top: Path, seen: set[Pa
     except (OSError, ValueError):
         raise RobotError(f"{file}: <include> names '{name[:60]}', which is not a valid file name") from None
     if not name or not path.is_relative_to(top.resolve()):
-        raise RobotError(f"{file}: <include> names '{name}', which is not inside the folder of the model; copy it "
-                         "there")
+        raise RobotError(f"{file}: <include> names '{name}', which is not inside the folder of the model; copy the "
+                         "file into this folder")
     if path in seen or len(seen) >= MAX_INCLUDED_FILES:
         raise RobotError(f"{file}: <include> names '{name}', which is included already; include each file once")
     seen.add(path)

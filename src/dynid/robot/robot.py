@@ -303,7 +303,7 @@ class Robot:
         missing = self.bodies_without_inertia
         if missing:
             raise RobotError(f"robot '{self.name}' gives no inertia for link '{missing[0]}' (missing for "
-                             f"{len(missing)} of {self.dof} links); it can be identified but not simulated",
+                             f"{len(missing)} of {self.dof} links); the robot can be identified but not simulated",
                              code="no-inertia")
         return np.array([body.inertia for body in self.bodies])
 

@@ -62,7 +62,7 @@ def parse_xml(source: str | Path, kind: str) -> tuple[Element, str, str, str | b
                                    forbid_entities=True, forbid_external=True)
     except DefusedXmlException:
         raise RobotError(f"{file} has a DTD, entities or external references, which a robot description does not need; "
-                         f"it is refused because these could read other files or fill the memory of this machine",
+                         "such a file is refused, because it could read other files or fill the memory of this machine",
                          code="xml-with-entities") from None
     except ParseError as problem:
         line, column = problem.position

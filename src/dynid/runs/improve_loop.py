@@ -129,7 +129,7 @@ def improve_in_loop(robot: Robot, request: MotionRequest, record: Recorder, fold
     first = Path(request.improve)
     if not (first / SETTINGS).is_file():
         raise DynidError(f"{first} has no {SETTINGS}, so its logs are not known",
-                         "identify them with `dynid identify ... -o FOLDER`", code="no-settings")
+                         "identify the logs with `dynid identify ... -o FOLDER`", code="no-settings")
     try_folder(folder)
     settings = _for_more_logs(RunSettings.load(first / SETTINGS, trust=request.trust))
     found = [_round(0, earlier(first, request.rate, trust=request.trust), first, None, None)]

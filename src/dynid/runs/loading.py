@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from dynid.floating.facts import Facts
     from dynid.simulation.controllers import Controller
 
-_SKEW_NOTE = ("damping D and the viscous friction of motors and links have an error of up to K s if both encoders of a "
-              "flexible joint are read s seconds apart; [model.flexible] skew = true identifies Ks")
+_SKEW_NOTE = ("damping D and the viscous friction of motors and links have an error of up to K s, with the stiffness "
+              "K, if motor and link encoder are read s seconds apart; [model.flexible] skew = true identifies Ks")
 _LEFT_OUT_TITLES = {AT_REST: "log at rest", COPIED: "log given twice"}
 
 

@@ -39,8 +39,8 @@ def make_robot(settings: RunSettings, *, allows_free_base: bool = False) -> Robo
     if not allows_free_base:
         refuse_free_base(robot, "this command")
     if robot.has_free_base and settings.gravity == "estimate":
-        raise RobotError(f"robot '{robot.name}' has a free base, whose orientation is measured; its direction of "
-                         "gravity is not estimated", "remove --gravity estimate", code="free-base-unsupported")
+        raise RobotError(f"robot '{robot.name}' has a free base with a measured orientation, so the direction of "
+                         "gravity is known", "remove --gravity estimate", code="free-base-unsupported")
     if robot.has_free_base and settings.model.flexible is not None:
         refuse_free_base(robot, "a model with flexible joints")
     robot = reduced_robot(robot, settings.only, settings.lock).with_fixed_inertias(settings.fixed_inertias)
@@ -52,8 +52,7 @@ def reduced_robot(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) 
     """Return the robot with only the named joints, if any are named, and with the locked joints fixed."""
     both = [name for name in only if name in lock]
     if both:
-        raise RobotError(f"joint '{both[0]}' is named in `only` and in `lock`; remove it from one of "
-                         "them",
+        raise RobotError(f"joint '{both[0]}' is named in `only` and in `lock`; remove it from one of them",
                          code="only-and-lock")
     return robot.only(only, lock) if only else robot.lock(lock)
 
@@ -76,7 +75,7 @@ def make_model(settings: RunSettings, robot: Robot | None = None) -> LinearModel
                              code="friction-none-and-others")
         wanted = wanted.model_copy(update={"friction": (), "own_terms": False})
     if AUTO in wanted.friction:
-        raise ModelError(f"friction '{AUTO}' is chosen from logs, but there are none",
+        raise ModelError(f"friction '{AUTO}' is chosen from logs, but no logs are given",
                          "specify the friction terms instead")
     if wanted.flexible is not None:
         return flexible_model(wanted, robot)

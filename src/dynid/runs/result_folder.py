@@ -103,7 +103,7 @@ def read_result(folder: Path, read: Callable[[], Found]) -> Found:
             continue
         if before is not None and _written(folder) == before:
             return found
-    raise DynidError(f"{folder} is repeatedly replaced by another run; read it when that has ended")
+    raise DynidError(f"{folder} is repeatedly replaced by another run; read the result when that run has ended")
 
 
 def _written(folder: Path) -> tuple[int, int] | None:

@@ -288,7 +288,7 @@ def load_regression(folder: str | Path, estimate: Estimate) -> Regression | None
 def _load(folder: Path, trust: bool) -> tuple[Estimate, RunSettings]:
     for name in (PARAMETERS, ESTIMATE, SETTINGS):
         if not (folder / name).is_file():
-            raise DynidError(f"{folder} contains no result: {name} is missing")
+            raise DynidError(f"{folder} contains no result: {name} is missing; identify again")
     settings = RunSettings.load(folder / SETTINGS, trust=trust)
     try:
         estimate = Estimate.load(folder / ESTIMATE, make_model(settings))

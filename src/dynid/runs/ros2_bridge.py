@@ -99,7 +99,7 @@ def play_and_record(robot: Robot, motion: str | Path, names: Ros2Names, progress
                                                                            "FollowJointTrajectory"), names.action)
         if not client.wait_for_server(timeout_sec=names.timeout):
             raise NotPossibleError(f"no controller offers the action {names.action}",
-                                   "start it, or name another one with --action (see `ros2 action list`)",
+                                   "start the controller, or name another with --action (see `ros2 action list`)",
                                    code="no-action-server")
         progress("approach to the first posture")
         distance = float(np.abs(planned.q[0] - tape.last_position()).max())
@@ -297,8 +297,8 @@ def _send(rclpy: Any, node: Any, client: Any, joints: Sequence[str], t: Array, r
     rclpy.spin_until_future_complete(node, asked)
     handle = asked.result()
     if not handle.accepted:
-        raise NotPossibleError("the controller rejected the motion", "look at its messages: limits, joint names or the "
-                               "state of the robot", code="motion-rejected")
+        raise NotPossibleError("the controller rejected the motion", "see its messages; causes may be limits, joint "
+                               "names or the state of the robot", code="motion-rejected")
     ended = handle.get_result_async()
     rclpy.spin_until_future_complete(node, ended)
     found = ended.result()

@@ -346,7 +346,7 @@ class RunSettings(SettingsFile):
         names = [one.name for one in tables if one.name is not None]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"two logs have the name '{twice}'")
+            raise ValueError(f"two logs have the name '{twice}'; rename one")
         try:
             for one in tables:
                 one.mapping(self.log)

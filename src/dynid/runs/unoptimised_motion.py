@@ -88,8 +88,8 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, progress: ProgressCa
     if request.kind == "null-space":
         arc = self_motion(robot, request.frame or robot.body_names[-1], limits, posture=request.home, seed=request.seed)
         if request.home is None:
-            posture_note = (f"the tool is fixed where it is at {', '.join(f'{x:.4g}' for x in arc.posture)}; choose "
-                            "another posture with --home",)
+            posture_note = (f"the tool keeps its pose in the posture {', '.join(f'{x:.4g}' for x in arc.posture)}; "
+                            "choose another posture with --home",)
         draws = [null_space_motion(arc, limits, duration=request.duration, seed=request.seed + k)
                  for k in range(_MOTION_DRAWS)]
         progress("checking the best motion with the tool fixed")
@@ -133,7 +133,7 @@ def _through(file: Path | None, limits: Limits) -> Trajectory:
         columns = list(limits.names) if len(own) == limits.dof else names
         if len(columns) != limits.dof:
             raise DynidError(f"{file}: has {len(names)} columns for {limits.dof} joints; it needs one per joint, in "
-                             "their order or by name")
+                             "the robot's order or with joint names")
         values = [np.atleast_1d(np.asarray(source.value(name), dtype=float)) for name in columns]
     finally:
         source.close()

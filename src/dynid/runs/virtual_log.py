@@ -147,7 +147,7 @@ def _machine(robot: Robot, friction: tuple[str, ...], rotor: bool, truth: str | 
         bare = robot.bodies_without_inertia
         who = "any link" if len(bare) == robot.dof else ", ".join(bare)
         raise NotPossibleError(f"robot '{robot.name}' cannot be simulated: its file gives no inertia for {who}; add "
-                               "it, or give an earlier result with --truth", code="no-inertia")
+                               "inertias, or give an earlier result with --truth", code="no-inertia")
     missing = [p.name for p in model.parameters if p.nominal is None]
     notes: tuple[str, ...] = ()
     if missing:

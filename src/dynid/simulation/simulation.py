@@ -365,7 +365,7 @@ def _not_possible(ended: int, time: float, model: LinearModel, out: Array, tick:
     """Return the error that states why a simulation ended early, from the kernel's status."""
     if ended == SINGULAR:
         return NotPossibleError(f"the inertia matrix became singular at {time:.4g} s of the simulation",
-                                "use physically consistent parameters (a pc- method) or add rotor "
+                                "use physically consistent parameters (--method pc-wls) or add rotor "
                                 "inertia", "inertia-singular")
     if ended == DIVERGED:
         joint = int(np.argmax(np.nan_to_num(np.abs(out[1, tick]), nan=np.inf)))

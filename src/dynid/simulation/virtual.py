@@ -196,7 +196,7 @@ def recorded_elsewhere(robot: Robot, exact: Recording, encoder: ArrayLike, noise
     """
     if robot.driven or robot.followers is None or exact.motor_position is not None:
         raise ModelError("a virtual robot whose encoders are on dependent joints must drive its independent joints, "
-                         f"{', '.join(robot.joint_names)}, and these must be rigid; remove the other drives")
+                         f"{', '.join(robot.joint_names)}, and these joints must be rigid; remove the other drives")
     tree, count = robot.followers.tree, len(robot.measured)
     places = [tree.joint_index(name) for name in robot.measured]
     true = tree_motion(robot, exact.q).q[:, places]

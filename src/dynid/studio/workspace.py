@@ -288,7 +288,7 @@ def claim(folder: Path) -> IO[str]:
         if any(folder.iterdir()) and (marker.is_symlink() or not marker.is_file()):
             raise DynidError(f"{folder} is not empty and is not a folder of the studio, so the studio does not write "
                              "there",
-                             "give a new or empty folder with --folder; one that an earlier version of the studio "
+                             "give a new or empty folder with --folder; a folder that an earlier version of the studio "
                              f"made can be used after: touch {marker}", code="not-a-studio-folder")
         handle = os.open(marker, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     file = os.fdopen(handle, "r+", encoding="utf-8")
@@ -299,7 +299,7 @@ def claim(folder: Path) -> IO[str]:
         pass
     except OSError:
         file.close()
-        raise DynidError(f"another studio is using {folder}", "use that one, or give another --folder",
+        raise DynidError(f"another studio is using {folder}", "use that studio, or give another --folder",
                          code="studio-in-use") from None
     if not file.read(1):
         file.write(_MARKER_TEXT)

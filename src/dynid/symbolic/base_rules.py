@@ -66,7 +66,7 @@ class BaseForms:
 
 
 def _no_function(name: str, of: object) -> float:
-    raise ModelError(f"the rules of base parameters have no '{name}'")
+    raise ModelError(f"closed-form rules of base parameters do not support the function '{name}'")
 
 
 def base_forms(robot: Robot) -> BaseForms:
@@ -77,8 +77,8 @@ def base_forms(robot: Robot) -> BaseForms:
             raise ModelError(f"the closed-form rules of base parameters apply to revolute joints, but '{joint.name}' "
                              "is prismatic", "use base_parameters", code="joint-not-revolute")
         if not np.allclose(joint.after, np.eye(4)):
-            raise ModelError("the closed-form rules of base parameters need the frame of each link on its joint with "
-                             f"z along the axis (modified DH), but that of '{joint.name}' is elsewhere",
+            raise ModelError("the closed-form rules of base parameters need the frame of each link on its joint with z "
+                             f"along the axis (modified DH), but the frame of '{joint.name}' is elsewhere",
                              "use base_parameters", code="frame-not-on-joint")
     if not robot.serial:
         raise ModelError(f"the closed-form rules of base parameters apply to serial arms, but robot '{robot.name}' "

@@ -252,7 +252,7 @@ def of_the_log(model: Model) -> tuple[Term, ...]:
         if own.history is not None and own.step is None:
             if any(True for _ in term.entries(model.robot, some, some, some)):
                 raise ModelError(f"term '{term_name(term)}' has a memory but no method that updates it from sample to "
-                                 "sample, so it cannot be written as code", "define its method `step`, or remove it",
+                                 "sample, so it cannot be written as code", "define its method `step` or remove it",
                                  code="memory-without-step")
             found.append(term)
     return tuple(found)

@@ -225,7 +225,7 @@ def _check(what: Sequence[str], parameters: Mode, frame: str) -> None:
             raise ModelError(f"'{one}' depends on body parameters that are not base parameters",
                              "generate with parameters 'fixed' or 'full' (--parameters)", code="not-base-parameters")
         if one == ONLINE and parameters == "fixed":
-            raise ModelError(f"'{ONLINE}' estimates the parameters p, which do not exist when parameters are fixed",
+            raise ModelError(f"'{ONLINE}' estimates base parameters, but parameters of this code are fixed",
                              "generate with parameters 'base' or 'full'", code="parameters-fixed")
 
 
@@ -237,5 +237,5 @@ def _theta(model: Model, values: ArrayLike | Mapping[str, float] | None, needed:
         missing = next(item.name for item in model.parameters if item.nominal is None)
         raise ModelError(f"parameters of generated code are 'fixed', but robot '{model.robot.name}' gives no value of "
                          f"'{missing}'",
-                         "identify it and give the result, or generate with parameters 'base'", code="no-value")
+                         "identify the robot and give the result, or generate with parameters 'base'", code="no-value")
     return nominal

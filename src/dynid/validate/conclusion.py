@@ -218,15 +218,16 @@ def _identified(case: Case) -> Iterator[Finding]:
     hidden = tuple(diagnostics.get("not_filled", ()))
     if hidden:
         yield Finding("not-filled", "identified", "warning", sentence(
-            f"Torques do not determine {listed(list(hidden), 8)} individually, and no values near the nominal model "
-            "or the analytic centre could be computed: base parameters and torques are those of the best physically "
-            "consistent robot, but these values are only one choice; give masses or limits of links to restrict them"),
+            f"Torques do not determine {listed(list(hidden), 8)} individually, and no values near the nominal model or "
+            "the analytic centre could be computed: base parameters and torques are those of the best physically "
+            "consistent robot, but the values of these parameters are only one choice of many; give masses or limits "
+            "of links to restrict them"),
             "not filled", parameters=hidden)
     factor = float(case.estimate.uncertainty.facts.get("std_inflation", 1.0))
     if factor > _MIN_INFLATION_REPORTED and diagnostics.get("relative_error", 1.0) > _EXACT_FIT_PERCENT:
         yield Finding("residuals-correlated", "identified", "info", sentence(
-            f"Residuals are correlated in time: standard errors that ignore this would be {factor:.1f} times too "
-            "small"),
+            f"Residuals are correlated in time: standard errors that ignore the correlation would be {factor:.1f} "
+            "times too small"),
             "deviations", evidence={"std_inflation": factor})
 
 
@@ -238,20 +239,20 @@ def _errors(case: Case) -> Iterator[Finding]:
         worst = max(known, key=lambda fit: fit.relative_error or 0.0)
         more = f"; the worst is {joint_label(worst.name)} with {worst.relative_error:.1f} %" if len(known) > 1 else ""
         yield Finding("fit-error", "validation", "info", sentence(
-            f"On the fitted data the relative error is {own.relative_error:.2f} %, RMS {own.total.rms or 0.0:.3g}"
-            f"{more}"),
+            f"On the fitted data the relative torque error is {own.relative_error:.2f} % (RMS "
+            f"{own.total.rms or 0.0:.3g}){more}"),
             "fit", joints=(worst.name,), logs=own.sources, evidence={
                 "relative_error": own.relative_error, "worst": worst.relative_error or 0.0})
     for other in case.validations:
         if other.total.relative_error is not None:
             yield Finding("validation-error", "validation", "info", sentence(
-                f"On {other.source}, which was not used for the fit, the relative error is "
+                f"On {other.source}, which was not used for the fit, the relative torque error is "
                 f"{other.relative_error:.2f} %"),
                 "validation", logs=other.sources, evidence={"relative_error": other.relative_error})
     yield from _choice(case)
     if cross is not None:
         yield Finding("cross-validation-error", "validation", "info", sentence(
-            f"In cross-validation over {len(cross.blocks)} blocks of time the error "
+            f"In cross-validation over {len(cross.blocks)} blocks of time the relative torque error "
             f"is {cross.mean:.2f} +- {cross.spread:.2f} %"), "cross-validation", evidence={
                 "blocks": float(len(cross.blocks)), "mean": cross.mean, "spread": cross.spread})
 
@@ -311,7 +312,7 @@ def _unexplained(case: Case, weighed: Sequence[Weighed], is_patterned: bool) -> 
     # Separate fits may predict other blocks badly, where their motion is poor: then the fit itself is the evidence.
     less, where = (own / inside, "explain the fitted") if in_fit else (1.0 / ratio, "predict unseen")
     better = (f"separate fits of each joint {where} torques with {100 * (1.0 - less ** 0.5):.0f} % less error "
-              f"than one set of parameters for the whole robot, and no fault that was tested explains it{likeliest}")
+              f"than one set of parameters for the whole robot, and no tested fault explains the difference{likeliest}")
     if opposed:
         better += f"; gravity acts on {joints_listed(opposed)} against the direction that the robot file predicts"
     is_most = in_fit or ratio * thresholds.SECOND_MATERIAL >= 1.0
@@ -331,7 +332,7 @@ def _unknown_scales(case: Case) -> Iterator[Finding]:
     if joints and len(case.gains) > 1:
         yield Finding("scales-undecidable", "validation", "info", sentence(
             f"The data do not determine the torque scale of {joints_listed(joints)}: a wrong drive gain there would "
-            "not be found, since neither the torques of the other joints nor a nominal model depend on it; check these "
+            "not be found, because neither the torques of other joints nor a nominal model can show it; check these "
             "drive gains with a known load"), "torque scales", tuple(joints))
 
 
@@ -345,8 +346,8 @@ def _oscillations(case: Case) -> Iterator[Finding]:
     yield Finding("resonance", "validation", "info", sentence(
         f"The torque{'s' * several} of {who} oscillate{'s' * (not several)} at {at} together with the motor, "
         "consistent with a flexible joint (gear ripple, mains interference or a marginally stable control loop look "
-        "similar); stiffness cannot be identified from motor positions alone, because the closed loop depends on its "
-        "controller: also log link positions (motor_position and position), or torque "
+        "similar); stiffness cannot be identified from motor positions alone, because the controller also changes "
+        "the oscillation: also log link positions (motor_position and position), or torque "
         "sensors"), "resonance", tuple(one.joint for one in found),
         evidence={name: tuple(getattr(one, name) for one in found) for name in ("frequency", "above", "coherence",
                                                                                "torque")})

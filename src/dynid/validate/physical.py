@@ -127,8 +127,8 @@ class FreeFall:
         if not self.stable:
             return (f"released {how}, the model gained {self.growth:.3g} J of energy within {self.seconds:g} s, "
                     f"{100.0 * self.growth / self.in_play:.3g} % of the total energy")
-        return (f"released {how}, the model moved for {self.seconds:g} s and its energy did not increase (at most "
-                f"{self.growth:.2g} J of {self.in_play:.3g} J, by integration)")
+        return (f"released {how}, the model moved for {self.seconds:g} s and its energy did not increase (by more "
+                f"than {self.growth:.2g} J of {self.in_play:.3g} J, an error of the integration)")
 
 
 def free_fall(model: LinearModel, theta: ArrayLike, *, seconds: float = SECONDS, friction: bool = True,

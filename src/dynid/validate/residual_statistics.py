@@ -97,7 +97,7 @@ class Normality(PlainFields, also=("hint",)):
         """Probable cause of the residual's distribution in words."""
         if self.shape == "outliers":
             return f"outliers ({percent_text(100 * self.beyond)} of the rows beyond four standard deviations)"
-        return "two peaks, as from a missing Coulomb friction" if self.shape == "two-humps" else "normal"
+        return "two peaks, consistent with missing Coulomb friction" if self.shape == "two-humps" else "normal"
 
 
 @dataclass(frozen=True, eq=False)

@@ -246,7 +246,8 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
     for part, start, stop in spans:
         length = round(horizon * part.rate)
         if length < 2:
-            raise ModelError(f"a horizon of {horizon:g} s is shorter than two samples at {part.rate:.4g} Hz",
+            raise ModelError(f"a horizon of {horizon:g} s is shorter than two samples at {part.rate:.4g} Hz; use a "
+                             "longer one",
                              code="horizon-too-short")
         windows += [(part, first, min(first + length, stop)) for first in range(start, stop - 1, length)]
     _refuse_indefinite(estimate, np.concatenate([part.q for part in parts]))
@@ -262,7 +263,7 @@ def torque_driven(estimate: Estimate, samples: Samples | Sequence[Samples], *, h
         else:
             done.append((part, first, last, found))
     if not done:
-        other = "" if estimate.method.startswith("pc-") else " or a pc- method"
+        other = "" if estimate.method.startswith("pc-") else " or --method pc-wls"
         raise NotPossibleError(f"no window of {horizon:g} s could be simulated: {broken[0].reason}",
                                f"try a shorter horizon{other}", broken[0].code)
     ends = np.cumsum([0, *(last - first for _, first, last, _ in done)])

@@ -119,8 +119,8 @@ def _turned_imu(whole: WholeBody, source: str) -> Iterator[Finding]:
     turn = np.cross(bias, mean) / float(mean @ mean)
     values = ", ".join(f"{value:.3g}" for value in turn)
     yield Finding("imu-mounting", "problem", "warning", f"The horizontal bias of the specific force of {source} is "
-                  f"{size:.2g} m/s^2, more than sensors usually have: consistent with axes that are turned by "
-                  f"({values}) rad from the frame at '{imu.frame}'. The bias is removed, the turn is not: "
+                  f"{size:.2g} m/s^2, more than sensors usually have: consistent with axes that are rotated by "
+                  f"({values}) rad from the frame '{imu.frame}'. The estimate corrects the bias but not the rotation: "
                   f"{_REMEDIES['imu-mounting']}.", f"{_FAULT_TITLES['imu-mounting']} ({imu.frame})", logs=(source,),
                   evidence={"values": tuple(map(float, turn)), "bias": size})
 
@@ -256,7 +256,7 @@ def _faults(whole: WholeBody) -> Iterator[Fault]:
     frames = {one.name for one in whole.robot.frames}
     if log.base_motion == "imu" and log.imu is not None and log.imu.frame in frames:
         yield Fault("imu-mounting", log.imu.frame, "rad", 1e-3, 0.015, 0.4, 3, _same,
-                    "axes that are turned by ({values}) rad from the frame")
+                    "axes that are rotated by ({values}) rad from the frame")
         yield _misplaced("imu-place", log.imu.frame, 0.02, 0.5)
         yield Fault("imu-bias", log.imu.frame, "m/s^2", 1e-2, 0.1, 1.0, 3, _accelerometer_bias,
                     "a constant error of the specific force of ({values}) m/s^2")

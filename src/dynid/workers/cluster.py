@@ -174,7 +174,7 @@ def _check_cluster(client: Any, address: str) -> None:
                                f"dynid {__version__} there") from None
     if versions != {__version__}:
         raise DynidError(f"the workers of the Dask scheduler at {address} have dynid {', '.join(sorted(versions))}, "
-                         f"but this process has {__version__}; install the same everywhere")
+                         f"but this process has {__version__}; install one version everywhere")
 
 
 def _version() -> str:

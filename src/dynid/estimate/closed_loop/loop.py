@@ -95,8 +95,8 @@ class Loop:
         if np.any(found <= 0):
             j = int(np.argmin(found))
             raise NotPossibleError(f"joint {j + 1} has an inertia of {found[j]:.3g}, so the robot cannot be simulated",
-                                   "use a pc- method, drop parameters that the motion does not excite, or start from "
-                                   "better values", "inertia-not-positive")
+                                   "use --method pc-iv or pc-didim, drop parameters that the motion does not excite, "
+                                   "or start from better values", "inertia-not-positive")
         return found
 
     def run(self, theta: Array) -> SimulatedRun:
@@ -189,12 +189,12 @@ def make_loop(problem: Problem, method: str, controller: Controller | None = Non
     law = control_law(given or assumed)
     logs, remarks = log_references(parts, problem.recordings, law)
     notes = [*remarks] if assumed is None else [
-        Note("controller-assumed", f"no controller was given: a closed loop with both poles at {omega:.3g} rad/s is "
-             "simulated", {"poles": omega}), *remarks]
+        Note("controller-assumed", f"no controller was given: a closed loop with two poles at {omega:.3g} rad/s is "
+                                   "simulated", {"poles": omega}), *remarks]
     gains, inertia = law.gains(dof), None
     if gains is not None:
         if any(log.from_positions for log in logs):
-            raise ModelError(f"method '{method}' cannot use recorded gains without the reference they followed",
+            raise ModelError(f"method '{method}' needs the reference of the controller whose gains are given",
                              "give the reference, or the loop's poles instead of its gains", "no-reference")
         _refuse_open_loop(gains, method)
         law, of_law = with_speed_lag(law, gains, [(log.reference, recording) for log, recording
@@ -309,7 +309,7 @@ def _covering(part: Samples, reference: Reference) -> Reference:
     more = _MAX_TICKS_OUTSIDE / reference.rate
     if reference.t[-1] < part.t[-1] - more or reference.t[0] > part.t[0] + more:
         raise ModelError(f"{part.source}: the reference runs from {reference.t[0]:.4g} s to {reference.t[-1]:.4g} s, "
-                         f"but the samples end at {part.t[-1]:.4g} s", "give the whole reference or cut the log to it",
+                         f"but the samples end at {part.t[-1]:.4g} s", "give the whole reference, or a shorter log",
                          "reference-too-short")
     return reference
 

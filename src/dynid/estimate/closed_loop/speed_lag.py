@@ -49,8 +49,8 @@ def with_speed_lag(law: ControlLaw, gains: Law, logs: Sequence[tuple[Reference, 
     lags = [lag for reference, recording in logs for lag in joint_lags(gains, reference, recording)]
     known = [lag for lag in lags if lag is not None]
     if len(known) < len(lags):
-        return law, (Note("law-not-met", "the logged torques differ from the given control law by more than 2 %: "
-                                         "check gains and reference"),)
+        return law, (Note("law-not-met", "the logged torques differ by more than 2 % from those of the given "
+                                         "control law: check gains and reference"),)
     lag = float(np.clip(np.median(known), 0.0, _MAX_LAG_TICKS))
     if lag < _MIN_LAG_TICKS:
         return law, ()

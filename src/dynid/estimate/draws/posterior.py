@@ -84,8 +84,8 @@ class Draws:
                  f"{null} after a change without effect on torques, {moved} with changed base values."]
         if moved:
             away = float(np.median(self.distance[~self.kept_base]))
-            lines.append(f"No consistent robot was found for the base values of these {moved} draws; theirs are "
-                         f"{away:.2g} standard errors away (median).")
+            lines.append(f"No consistent robot was found for the drawn base values of these {moved} draws; they have "
+                         f"consistent base values at a median distance of {away:.2g} standard errors.")
         if self.rounds:
             lines.append("Mean and covariance of the draws were matched to the posterior as far as consistent robots "
                          "allow, so the draws are not independent of each other.")

@@ -62,7 +62,7 @@ def closed_loop_transfer(pairs: Sequence[tuple[Array, Array]], rate: float, *, f
         if np.isfinite(found.cost) and (best is None or found.cost < best.cost):
             best = found
     if best is None:
-        raise NotPossibleError("no stable transfer function leads from the reference to the measured position",
+        raise NotPossibleError("no stable transfer function from the reference to the measured position fits the log",
                                "check that the reference belongs to this log", "no-transfer-function")
     return np.exp(best.x)
 

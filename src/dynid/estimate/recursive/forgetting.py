@@ -247,7 +247,7 @@ def parse_forgetting(given: Forgetting | str | float | None) -> Forgetting:
         raise ModelError(f"forgetting '{name}' takes the numbers {', '.join(places) or '(none)'}, got '{numbers}'")
     if named and rule is not VectorForgetting:
         raise ModelError(f"forgetting '{name}' has one factor for all parameters, got '{numbers}'; factors of single "
-                         "joints or parameters are 'vector:OTHERS,NAME=FACTOR,...'", code="single-forgetting-factor")
+                         "joints or parameters: 'vector:FACTOR,NAME=FACTOR,...'", code="single-forgetting-factor")
     chosen: Forgetting = rule(**dict(zip(places, values, strict=False)), **({"factors": named} if named else {}))
     return chosen
 

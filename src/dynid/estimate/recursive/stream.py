@@ -253,9 +253,9 @@ def instrumental_estimate(recursion: Recursion, method: str) -> Estimate:
     excited = np.diag(recursion.r)[:b] > 1e-8 * np.linalg.norm(recursion.r[:b, :b], axis=0)
     correlation = least_correlation(recursion.r, b, excited)
     if correlation < _LEAST_CORRELATION:
-        raise NotPossibleError(f"the references have a correlation of only {correlation:.2g} with the measured motion "
-                               "in their weakest direction, so they cannot serve as instruments",
-                               "improve the tracking, filter the references by the loop, or use 'rls'",
+        raise NotPossibleError(f"a combination of regressor columns has a correlation of only {correlation:.2g} "
+                               "between references and measured motion, so the references cannot be instruments",
+                               "improve the tracking, filter the references by references = 'transfer', or use 'rls'",
                                "instruments-too-weak")
     doubled = recursion.memory.regression(doubled_base(base), recursion.joints)
     cross = recursion.r[:b, :b].T @ recursion.r[:b, b:2 * b]

@@ -233,5 +233,6 @@ def space_notes(limits: Limits, robot: Robot) -> tuple[str, ...]:
                      "are not checked")
     if space.skipped:
         more = f" and {len(space.skipped) - 4} more" if len(space.skipped) > 4 else ""
-        notes.append(f"not checked, because they touch in every posture: {'; '.join(space.skipped[:4])}{more}")
+        notes.append("collisions are not checked for pairs that touch in every posture: "
+                     f"{'; '.join(space.skipped[:4])}{more}")
     return tuple(notes)

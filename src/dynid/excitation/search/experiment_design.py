@@ -237,7 +237,7 @@ class Search:
 
     def __post_init__(self) -> None:
         if self.budget is None and self.rounds is None:
-            raise DynidError("give a budget in seconds, a number of rounds, or both", code="no-budget")
+            raise DynidError("a search needs a budget in seconds, a number of rounds, or both", code="no-budget")
 
 
 @dataclass(frozen=True, eq=False)

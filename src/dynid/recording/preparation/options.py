@@ -118,7 +118,7 @@ class Preparation(BaseModel):
                              "setting 'thin'")
         if self.method == "none" and self.equations != "torque" and self.cutoff is None and self.kernel_window is None:
             raise ValueError("with method = 'none' no cut-off is chosen, from which the length of the kernel would "
-                             "follow; give it with --set prepare.kernel_window=SECONDS")
+                             "follow; give the length with --set prepare.kernel_window=SECONDS")
         return self
 
     @staticmethod

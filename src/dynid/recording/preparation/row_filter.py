@@ -96,8 +96,8 @@ class RowFilter:
         cutoff = options.cutoff(kind, window)
         kernel = None if kind == "energy" else options.kernel(window).on_samples(rate)
         if kernel is None and options.suppress:
-            raise NotPossibleError("an energy window has no kernel that suppresses a frequency; use --equations power, "
-                                   "or remove the setting suppress", code="no-kernel")
+            raise NotPossibleError("energy equations have no kernel, so they cannot suppress a frequency; use "
+                                   "--equations power, or remove the setting suppress", code="no-kernel")
         if round(window * rate) < 2:
             raise NotPossibleError(f"a window of {window:.4g} s contains less than two samples at {rate:g} Hz; give a "
                                    "longer one with --set prepare.kernel_window=SECONDS")

@@ -25,8 +25,8 @@ def filtered_signals(recording: Recording, grid: Uniform, segments: Segments, mo
         return None
     if kind in ("power", "energy") and recording.unmeasured:
         raise NotPossibleError(f"{recording.source}: the {kind} of the whole robot needs the torques of all joints, "
-                               f"but that of {recording.unmeasured[0]} is not measured; use --equations kernel or "
-                               "--equations torque", code="torque-not-measured")
+                               f"but the torque of {recording.unmeasured[0]} is not measured; use --equations kernel "
+                               "or --equations torque", code="torque-not-measured")
     window = chosen.kernel_window or float(f"{options.window(kind, plan.cutoff):.6g}")
     filter_ = RowFilter.from_options(kind, window, options, grid.rate, len(grid.q), _ROWS_LEFT)
     q, dq = (filter_.motion.applied(grid.q, grid.rate, segments, derivative) for derivative in (0, 1))

@@ -72,7 +72,7 @@ def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tupl
     kinds = [kinds] if isinstance(kinds, str) else list(kinds)
     unknown = next((kind for kind in kinds if kind not in FRICTION), None)
     if unknown is not None:
-        raise DynidError(f"there is no friction '{str(unknown)[:40]}' to plan a motion for", f"there are "
+        raise DynidError(f"there is no friction term '{str(unknown)[:40]}'", f"there are "
                          f"{', '.join(FRICTION)}", where="motion.friction")
     family, criterion = str(params.get("family") or "fourier"), params.get("criterion") or None
     limits, standing = params.get("limits") or None, _standing(params)

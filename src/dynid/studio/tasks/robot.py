@@ -113,7 +113,7 @@ def pose(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement)
     except (TypeError, ValueError, OverflowError):
         raise DynidError("a posture must be a list of numbers, one for each joint") from None
     if q.shape != (found.dof,) or not np.isfinite(q).all():
-        raise DynidError(f"a posture of {found.name} has {found.dof} finite numbers", where="q")
+        raise DynidError(f"a posture of {found.name} must be {found.dof} finite numbers, one per joint", where="q")
     return {"q_tree": plain(tree_positions(found, q[None])[0])}
 
 

@@ -68,7 +68,7 @@ class MethodUnderTest:
         except DynidError as error:
             text = str(error)
             if not text or "\n" in text or len(text) > LONGEST_MESSAGE:
-                raise ContractError(f"the refusal is not one sentence of at most {LONGEST_MESSAGE} characters: "
+                raise ContractError(f"the error message is not one sentence of at most {LONGEST_MESSAGE} characters: "
                                     f"{text[:200]!r}") from error
             return None
 
@@ -122,7 +122,7 @@ def refuses_unknown_options(trial: MethodUnderTest) -> None:
         identify(trial.arm().problem(), method=trial.method.name, **{**trial.options, "no_such_option": 1})
     except DynidError as error:
         if "no_such_option" not in str(error):
-            raise ContractError(f"the refusal does not name the option: {error}") from error
+            raise ContractError(f"the error message does not name the option: {error}") from error
         return
     raise ContractError("the option 'no_such_option' is accepted without a message")
 

@@ -66,7 +66,7 @@ def check_term(term: Term) -> None:
     start = f"term '{term_name(term)}' fails the check"
     own = model.parameters.names[-len(tuple(term.parameters(robot))):]
     if not own or len(set(model.parameters.names)) != len(model.parameters.names):
-        raise ContractError(f"{start} 'names': its parameters are {', '.join(own) or 'none'}; they must be distinct")
+        raise ContractError(f"{start} 'names': its parameters are {', '.join(own) or 'none'}; names must be distinct")
     rng = np.random.default_rng(1)
     q, dq, ddq = rng.normal(size=(3, _RANDOM_STATES, robot.dof))
     columns = model.regressor(q, dq, ddq)
@@ -74,7 +74,7 @@ def check_term(term: Term) -> None:
         raise ContractError(f"{start} 'finite': a column contains values that are not finite")
     alone = np.concatenate([model.regressor(q[k:k + 1], dq[k:k + 1], ddq[k:k + 1]) for k in range(_RANDOM_STATES)])
     if not model.channels and not np.allclose(alone, columns.reshape(alone.shape), rtol=1e-9, atol=1e-9):
-        raise ContractError(f"{start} 'batch': a row changes with the other samples of its batch")
+        raise ContractError(f"{start} 'batch': columns at one sample depend on the other samples of the batch")
     if hasattr(term, "slopes"):
         _check_slopes(start, Model(robot, (term,)), (q, dq, ddq), rng)
 

@@ -127,7 +127,7 @@ def suspect(code: str, title: str, about: str, text: str, *, severity: Severity 
 
 def of_second_fit(finding: Finding, method: str) -> Finding:
     """Return the finding with a statement that its numbers are those of a second fit by a method, not of the result."""
-    return replace(finding, text=f"In a second fit by {method}, which is not the result: {inside(finding.text)}",
+    return replace(finding, text=f"In a second fit by {method}, made only for this test: {inside(finding.text)}",
                    second_fit=True)
 
 

@@ -61,7 +61,7 @@ def _time(case: Case, found: Hypothesis) -> Finding:
 
 def _gear(case: Case, found: Hypothesis) -> Finding:
     factor = found.values[0]
-    also = f", and its torque as much too {'large' if factor > 1 else 'small'}" if found.details["torque"] else ""
+    also = f", its torque is as much too {'large' if factor > 1 else 'small'}" if found.details["torque"] else ""
     return _on_joints(case, found, "gear ratio", "the gear ratio of {} is probably wrong: its true motion is "
                       f"{factor:.3g} times the logged one{also}", {"factor": factor})
 
@@ -73,15 +73,15 @@ def positions_swapped(case: Case, found: Hypothesis) -> Finding:
 
 def _position_sign(case: Case, found: Hypothesis) -> Finding:
     of_axis = bool(found.details["torque"])
-    text = ("positions and torques of {} have the opposite sign: the log counts them in the direction opposite to the "
-            "axis of the robot file" if of_axis else "the position of {} has the opposite sign")
+    text = ("positions and torques of {} have the opposite sign: their positive direction in the log is opposite "
+            "to the axis in the robot file" if of_axis else "the position of {} has the opposite sign")
     return _on_joints(case, found, "position sign", text, {"torque": float(of_axis)})
 
 
 def _position_offset(case: Case, found: Hypothesis) -> Finding:
     return _on_joints(case, found, "zero position", "the zero position of {} probably differs from that of the robot "
                       f"file: the torques are consistent with positions that are {found.values[0]:.3g} rad (or m) more "
-                      "than logged; check its calibration, or add the difference with log.offset",
+                      "than logged; check the calibration, or add --set log.offset=DIFFERENCE",
                       {"offset": found.values[0]})
 
 

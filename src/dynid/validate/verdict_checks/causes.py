@@ -113,8 +113,8 @@ def _load_step(state: Explained) -> Explained:
     finding = suspect("load-changed", "load", log.source,
                       f"the load of the robot changes within {log.source}, between {found.start:.4g} and "
                       f"{found.stop:.4g} s: the inertial parameters of the last body explain "
-                      f"{100 * found.explained:.0f} % of the difference; identify from the part before or after "
-                      f"it, with `--set log.stop={found.start:.4g}` or `--set log.start={found.stop:.4g}`",
+                      f"{100 * found.explained:.0f} % of the difference; identify from the part before or after the "
+                      f"change, with `--set log.stop={found.start:.4g}` or `--set log.start={found.stop:.4g}`",
                       logs=[log.source], evidence={"start": found.start, "stop": found.stop, "excess": found.excess,
                                                    "explained": found.explained})
 
@@ -152,7 +152,7 @@ def accepted(found: Explained, flexible: Case) -> Explained:
         return _with_friction(found, flexible)
     if without_fault > with_friction + math.log(EQUALLY_EXPLAINED):
         return Explained((), flexible, weighed=found.weighed)
-    doubt = "One of: this, or friction that the model has terms for; the data are explained equally well by both."
+    doubt = "One of: this fault, or friction that the model has terms for; both explain the data equally well."
     return replace(found, findings=tuple(replace(one, text=f"{one.text} {doubt}") for one in found.findings))
 
 
@@ -224,7 +224,7 @@ def _signs(state: Explained) -> Explained:
     who = "all torques have" if len(names) == dof and dof > 1 else f"the torque of {joints_listed(names)} has" \
         if len(names) == 1 else f"the torques of {joints_listed(names)} have"
     pair = exchange_as_likely(case, torques)
-    doubt = "" if pair is None else (". One of: this, or the torques of "
+    doubt = "" if pair is None else (". One of: signs are wrong, or the torques of "
                                      f"{joints_listed([regression.joints[j] for j in sorted(pair)])} are exchanged")
     finding = suspect("torque-sign", "torque sign", "all joints" if len(names) == dof > 1 else joints_listed(names),
                       f"{who} the wrong sign: friction and inertia are negative{doubt}", joints=names,
@@ -373,8 +373,8 @@ def _load(state: Explained) -> Explained:
     mass = "" if load.mass is None else f" of {load.mass:.3g} +- {load.std:.1g} kg"
     finding = suspect("payload", "payload", load.body,
                       f"the torques are consistent with a load{mass} on {load.body} that the robot file does not "
-                      "contain (a tool, or a last link that is heavier than in the file, looks the same): it explains "
-                      f"{100 * load.explained:.0f} % of the residual of the nominal model, and is up to "
+                      "contain (a tool, or a last link that is heavier than in the file, looks the same): this "
+                      f"load explains {100 * load.explained:.0f} % of the residual of the nominal model, and is up to "
                       f"{100 * load.share:.0f} % of a joint's torque", evidence={
                           "explained": load.explained, "share": load.share,
                           **({} if load.mass is None else {"mass": load.mass, "std": load.std or 0.0})})

@@ -54,7 +54,7 @@ def depends_on_cutoff(case: Case) -> Iterator[Finding]:
                 f"is {percent_text(error)}")
     yield suspect("cutoff-dependent", "results depend on the cut-off", f"{found.cutoff:g} Hz",
                   f"Results depend on the cut-off of {found.cutoff:g} Hz: with {where} Hz {' and '.join(effects)}; "
-                  "noise and motion of the positions overlap, so a faster motion or finer encoders are needed",
+                  "noise and motion overlap in frequency, so a faster motion or finer encoders are needed",
                   parameters=names, evidence=evidence)
 
 

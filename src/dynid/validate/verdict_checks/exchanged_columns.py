@@ -50,7 +50,7 @@ def find_exchanged_columns(case: Case) -> tuple[Finding, Hypothesis] | None:
         # likely.
         least = math.log(thresholds.EQUALLY_EXPLAINED)
         found = positions if lead > least else torques
-        doubt = " One of: this, or their positions are exchanged." if abs(lead) < least else ""
+        doubt = " One of: this, or the positions of these joints are exchanged." if abs(lead) < least else ""
     finding = (_torques_swapped if found.cause == "torques-swapped" else positions_swapped)(case, found)
     return replace(finding, text=finding.text + doubt), found
 
@@ -183,8 +183,8 @@ def torques_exchanged(case: Case) -> Finding | None:
             if own.mean_log_share < case.trial.mean_log_share + math.log(thresholds.UNRELATED_SHARE):
                 return suspect(
                     "torques-exchanged", "torques exchanged", one.source,
-                    f"the torques of {one.source} and {other.source} are exchanged: the motion of the first explains "
-                    "the torques of the second; give each log its own torque file", severity="fatal",
+                    f"the torques of {one.source} and {other.source} are exchanged: the motion of the first log "
+                    "explains the torques of the second; give each log its own torque file", severity="fatal",
                     logs=[one.source, other.source])
     return None
 

@@ -140,7 +140,7 @@ def driving_friction(case: Case) -> Iterator[Finding]:
         yield suspect("driving-friction", "friction that adds energy", ", ".join(names),
                       f"the offset of {joints_listed(joints)} is above the Coulomb friction, {values}: in slow motion "
                       "friction would add energy; check the zero of the sensor or current, or use --friction "
-                      "asymmetric-coulomb with a pc- method",
+                      "asymmetric-coulomb with --method pc-wls",
                       joints=joints, parameters=names, evidence={
                           "offset": each([one[2] for one in found]), "friction": each([one[3] for one in found]),
                           "std": each([one[4] for one in found]), "speed": each([one[5] for one in found])})

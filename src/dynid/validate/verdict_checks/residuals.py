@@ -155,8 +155,8 @@ def residuals_autocorrelated(case: Case) -> Iterator[Finding]:
         which, are, them = ("residuals", "are", "them") if len(found) > 1 else ("residual", "is", "it")
         yield suspect("residuals-autocorrelated", "autocorrelated residual", who,
                       f"the {which} of {who} {are} autocorrelated: {shares} of {them} can be predicted from the past, "
-                      "so some dynamics are not modelled. The standard errors account for it; the report plots the "
-                      "residuals",
+                      "so some dynamics are not modelled. The standard errors include this effect; the report plots "
+                      "the residuals",
                       joints=[*found], evidence={"predictable": each([*found.values()])})
 
 

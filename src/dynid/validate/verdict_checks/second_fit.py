@@ -106,9 +106,9 @@ def unconstrained_case(case: Case) -> tuple[list[Finding], Case]:
     joints = _impossible_joints(free)
     where = f" of {joints_listed(joints)}" if joints else ""
     return [suspect("consistency-price", "cost of physical consistency", "all torques",
-                    "No physically consistent robot explains these torques: its relative error is "
-                    f"{error:.3g} %, without constraints ({METHOD}) it is {least:.3g} %; check signs, "
-                    f"units and gains{where}, and the direction of gravity", joints=joints,
+                    "No physically consistent robot explains these torques: with constraints the relative error is "
+                    f"{error:.3g} %, without constraints ({METHOD}) it is {least:.3g} %; check signs, units and "
+                    f"gains{where}, and the direction of gravity", joints=joints,
                     evidence={"relative_error": error, "unconstrained_relative_error": least})], free
 
 

@@ -288,8 +288,8 @@ def too_few_samples(case: Case) -> Iterator[Finding]:
                       severity="fatal", evidence=evidence)
     elif effective < thresholds.MIN_INDEPENDENT * base:
         yield suspect("few-independent-samples", "few independent samples", "data",
-                      f"{rows} equations contain the information of only {effective:.0f} "
-                      f"independent ones, few for {base} base parameters: record a longer motion", evidence=evidence)
+                      f"{rows} equations contain only the information of {effective:.0f} independent equations, few "
+                      f"for {base} base parameters: record a longer motion", evidence=evidence)
 
 
 def badly_conditioned(case: Case) -> Iterator[Finding]:

@@ -38,28 +38,28 @@ def _why(case: Case, other: Reconstruction) -> Finding:
     plain = case.plain
     found = what_changed(plain.problem, plain.estimate.values, other.samples) if plain.problem.data else None
     log = other.source
-    much = f"the torque error is {other.relative_error:.1f} % on {log} and {own.relative_error:.1f} % on its own log"
+    much = f"the torque error is {other.relative_error:.1f} % on {log} and {own.relative_error:.1f} % on the fitted log"
     if found is None or found.what in ("noise", "unexplained"):
         evidence |= {} if found is None else {"excess": found.excess, "honest_excess": found.honest}
         some = "" if found is None or found.what == "noise" else \
-            "; one of: another load, other friction, another drive gain, or another machine"
+            "; possible causes are another load, friction or drive gain, or another machine"
         return suspect("does-not-carry-over", "validation error", log,
                        f"{much}: the estimate is not valid for that log{some}", logs=other.sources, evidence=evidence)
     evidence |= {"both": found.errors[1], "alone": found.errors[2], "excess": found.excess,
                  "honest_excess": found.honest,
                  **{name.replace(" ", "_"): value for name, value in found.explained.items()}}
     if found.what == "overfit":
-        advice = "both or from a richer motion" if case.estimate.method.startswith("pc-") else \
-            "both, from a richer motion, or by --method pc-wls"
+        advice = "both logs or from a richer motion" if case.estimate.method.startswith("pc-") else \
+            "both logs, from a richer motion, or by --method pc-wls"
         return suspect("overfit", "overfit", log,
                        f"the estimate overfits its log: {much}, yet one set of parameters predicts both logs "
-                       f"({found.errors[1]:.1f} % on {log}): the motion of its log does not excite all parameters; "
+                       f"({found.errors[1]:.1f} % on {log}): the fitted log does not excite all parameters; "
                        f"identify from {advice}", logs=other.sources, evidence=evidence)
     if found.what == "gain" and found.joint is not None and found.gain is not None:
         name = names[found.joint]
         return suspect("gain-or-load-changed", "drive gain or load", joint_label(name),
-                       f"on {log} the torque of {joint_label(name)} is {found.gain:.2f} times the predicted one: its "
-                       "drive gain or its load has changed", joints=[name], logs=other.sources,
+                       f"on {log} the torque of {joint_label(name)} is {found.gain:.2f} times the predicted torque: "
+                       "the drive gain or the load has changed", joints=[name], logs=other.sources,
                        evidence={**evidence, "slope": (found.gain,)})
     scaled = _scaled_joints(own, other)
     if found.what == "load":
@@ -75,9 +75,9 @@ def _why(case: Case, other: Reconstruction) -> Finding:
                        f"{100 * found.explained['friction']:.0f} % of the difference between the logs",
                        logs=other.sources, evidence=evidence)
     return suspect("another-machine", "another machine", log,
-                   f"{log} is probably of another machine, or of one that was rebuilt: {much}, and one set of "
-                   f"parameters for both logs has {found.excess:.2g} times the squared error of one set for each, with "
-                   f"separate friction; between parts of one log this factor is at most {found.honest:.2g}",
+                   f"{log} is probably of another machine, or the machine was rebuilt: {much}. With separate friction, "
+                   f"common parameters for both logs have {found.excess:.2g} times the squared error of separate ones; "
+                   f"for parts of one log this factor is at most {found.honest:.2g}",
                    logs=other.sources, evidence=evidence)
 
 

@@ -19,7 +19,7 @@ _RULES = {
     "smallest": "all parameters at once whose relative standard error is above {0} times the smallest",
     "r": "all parameters whose independent contribution to the torque, the diagonal of R, is below {0} % of the "
          "largest",
-    "singular": "as many parameters as singular values of the torques are below {0} % of the largest"}
+    "singular": "as many parameters as there are singular values of the regressor below {0} % of the largest"}
 
 
 def gather(data: ReportData) -> Mapping[str, Any] | None:

@@ -121,7 +121,7 @@ def _excited(data: StreamData) -> Mapping[str, Any] | None:
              "colorbar": {"title": {"text": "decades"}}}
     layout = {"xaxis": axis("time, s"), "yaxis": {**axis(""), "autorange": "reversed", "dtick": 1}, "showlegend": False}
     return {"figure": Figure([trace], layout, "standard error of each parameter over time, in decades above its "
-                                              "smallest",
+                                              "smallest value",
                              max(240, 90 + 15 * len(names)))}
 
 
