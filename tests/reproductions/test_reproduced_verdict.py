@@ -12,8 +12,8 @@ from dynid.excitation import friction_sweep
 from dynid.excitation.exciting_motion import with_accelerations
 from dynid.robot import inertia as ten
 from dynid.runs.motion_design import limits_for
-from dynid.simulation import ComputedTorque, Reference, VirtualRobot
-from reproductions import verdict
+from dynid.simulation import Reference
+from reproductions import _faulty_machines, verdict
 from reproductions._faults import FAULTS, REAL_LOAD_SHARE, Put, exchanged, payload_in_mid_log
 from reproductions._faulty_machines import CHOSEN_ON, JUDGED_ON, RATE, RealMachine, machine, physical, robot_of
 from reproductions._verdicts import BLAMES, NAMED, Task, in_turn, judged, tried
@@ -69,16 +69,13 @@ def test_no_fault_is_found_in_a_log_that_the_parameters_fit_whatever_it_contains
         assert "few-independent-samples" not in codes and codes & BLAMES == blamed
 
 
-def test_residuals_of_joints_at_rest_are_not_explained() -> None:
+def test_residuals_of_joints_at_rest_are_not_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Static friction of a joint at rest takes up the torque that the motion of its neighbours causes."""
     made = machine("franka-panda", 5101)
     limits, _ = with_accelerations(limits_for(made.model.robot, None, None)[0])
-    motion = friction_sweep(limits).at(np.arange(4000) / RATE)
-    reference = Reference(motion.q, motion.dq, motion.ddq, RATE)
-    robot = VirtualRobot(made.model, made.theta, ComputedTorque(made.model, made.theta, 900.0, 60.0), smooth="stick",
-                         torque_noise=0.01 * made.torque)
-    log = replace(robot.record(reference, seed=1), reference=None, reference_velocity=None)
-    found = judged(made.model.robot, Put(log)).verdict.of_kind("problem")
+    motion = friction_sweep(limits).at(np.arange(4000) / RATE)  # of the first joint alone
+    monkeypatch.setattr(_faulty_machines, "exciting", lambda *_: Reference(motion.q, motion.dq, motion.ddq, RATE))
+    found = judged(made.model.robot, Put(made.record())).verdict.of_kind("problem")
     assert [one.joints for one in found if one.code == "joint-at-rest"] == [made.model.joint_names[1:]]
     assert not [one for one in found if one.code.startswith("residual") and set(one.joints) - {"joint1"}]
 
