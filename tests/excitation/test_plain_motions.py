@@ -83,6 +83,16 @@ def test_a_spline_does_not_stop_and_is_slowed_to_its_limits():
     assert speed[200:-200].min() > 1e-3 and speed[0] < 1e-9
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_spline_that_overshoots_its_postures_stays_inside_the_limits(seed):
+    bounds = limits(lower=[-0.3, -2.0, -np.inf], upper=[0.5, 0.1, np.inf], velocity=[1.5, 0.7, 1.5])
+    found = random_spline(bounds, points=30, seed=seed, reach=0.95)
+    assert check_limits(slow_enough(found, bounds), bounds).ok
+    q = sampled(found).q
+    used = (q.max(axis=0) - q.min(axis=0))[:2] / (bounds.upper - bounds.lower)[:2]
+    assert (used > 0.6).all() and (used <= 1.0).all()
+
+
 @pytest.mark.parametrize(("given", "power"), [({"velocity": 0.2}, 1), ({"acceleration": 0.1}, 2), ({"jerk": 0.05}, 3)])
 def test_a_motion_is_slowed_by_what_its_violation_asks_for(monkeypatch, given, power):
     """A derivative of order k falls with the k-th power of the duration, so one more check confirms the duration."""

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from dynid.errors import ModelError
+from dynid.robot import Robot
+from dynid.symbolic import generate
 from dynid.symbolic.graph import FUNCTIONS, Graph
 from dynid.symbolic.regroup import regrouped
 
@@ -71,3 +73,11 @@ def test_numbers_that_are_none():
         graph.value(np.inf)
     with refused(ModelError, "division-by-zero"):
         graph.symbol("a[0]") / 0.0
+
+
+def test_a_function_that_divides_by_an_inertia_of_zero_is_named():
+    robot = Robot.from_mdh([{"alpha": 0.0, "a": 0.0, "d": 0.0}, {"alpha": 1.57, "a": 0.3, "d": 0.0}], name="bare")
+    massless = robot.with_inertias(np.zeros((2, 10)))
+    assert generate(massless, ["gravity"])
+    with refused(ModelError, "division-by-zero", "forward_dynamics", "bare", "--what"):
+        generate(massless, ["gravity", "forward_dynamics"])

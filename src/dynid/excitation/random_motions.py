@@ -18,6 +18,8 @@ from dynid.robot import Robot
 _PATH_TRIES = 100  # paths from a posture that are tried until one is free of collisions
 _LEAST_SPEED, _MOST_SPEED = 0.2, 0.9  # smallest and largest velocity amplitude of a sine, relative to the speed limit
 MIN_SINE_PERIOD = 0.5  # s, shortest period of a sine
+_GRID_POINTS = 50  # grid points per section of a spline, between which it overshoots by less than the next margin
+_RANGE_MARGIN = 0.998  # used share of the range of a joint
 _ACCELERATION_MARGIN = 0.998  # used share of the acceleration limit, for values between grid points in a check
 
 
@@ -48,12 +50,20 @@ def random_spline(limits: Limits, *, points: int = 50, seed: int = 0, reach: flo
     """Return a motion through random postures without stops, by quintics with the speeds of a cubic spline.
 
     Each section takes one and a half times as long as its slowest joint needs at top speed. The spline overshoots the
-    postures, so the default share `reach` of the ranges is smaller than for `random_points`.
+    postures, so the default share `reach` of the ranges is smaller than for `random_points`. The postures of a joint
+    that would leave its range are moved toward the middle of this range.
     """
     rows = spread_postures(limits, points, np.random.default_rng(seed), reach)
     limits.require_top_speeds("a spline through random postures")
     lengths = np.max(np.abs(np.diff(rows, axis=0)) / limits.velocity, axis=1)
-    return quintics(rows, np.concatenate([[0.0], np.cumsum(1.5 * np.maximum(lengths, 0.05))]))
+    times = np.concatenate([[0.0], np.cumsum(1.5 * np.maximum(lengths, 0.05))])
+    path = quintics(rows, times)
+    low, high = ranges(limits, 1.0)
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    is_bounded = np.isfinite(limits.lower) & np.isfinite(limits.upper)
+    widest = np.abs(path.at(np.linspace(0.0, path.duration, _GRID_POINTS * points)).q - middle).max(axis=0)
+    share = np.where(is_bounded, np.minimum(1.0, _RANGE_MARGIN * half / np.maximum(widest, 1e-300)), 1.0)
+    return path if (share == 1.0).all() else quintics(middle + share * (rows - middle), times)
 
 
 def _collision_free_order(rows: Array, limits: Limits, rng: np.random.Generator) -> Array:

@@ -204,7 +204,15 @@ def generate(model: Model | Robot, what: Sequence[str] = WHAT, *, parameters: Mo
             assert theta is not None
             p = own.matrix @ plan.matrix @ theta
             p[np.abs(p) < 1e-15 * np.max(np.abs(p), initial=0.0)] = 0.0
-        return make(one, plan, own, p, frame)
+        try:
+            return make(one, plan, own, p, frame)
+        except ModelError as error:
+            if error.code != "division-by-zero":
+                raise
+            raise ModelError(f"function '{one}' divides by an inertia that is zero for the parameters of robot "
+                             f"'{model.robot.name}'", "add masses and inertias to the robot file, generate with "
+                             "parameters 'base' or 'full' (--parameters), or name other functions with --what",
+                             code=error.code) from None
 
     functions = tuple(made(one) for one in dict.fromkeys(what))
     return Program(name or model.robot.name, parameters, functions, plan, numbers, theta, online=online,
