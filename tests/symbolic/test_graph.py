@@ -76,7 +76,8 @@ def test_numbers_that_are_none():
 
 
 def test_a_function_that_divides_by_an_inertia_of_zero_is_named():
-    robot = Robot.from_mdh([{"alpha": 0.0, "a": 0.0, "d": 0.0}, {"alpha": 1.57, "a": 0.3, "d": 0.0}], name="bare")
+    robot = Robot.from_mdh([{"alpha": 0.0, "a": 0.0, "d": 0.0}, {"alpha": 1.57, "a": 0.3, "d": 0.0}],
+                            name="bare", notation="craig")
     massless = robot.with_inertias(np.zeros((2, 10)))
     assert generate(massless, ["gravity"])
     with refused(ModelError, "division-by-zero", "forward_dynamics", "bare", "--what"):
