@@ -48,9 +48,12 @@ def test_table_for_people(dynid, folder):
     assert shown.code == 0 and "1 + 1" in shown.out and "a peer that talks" not in shown.out
 
 
-def test_all_of_them(dynid, folder):
-    (folder / "peer.py").unlink()
-    assert json.loads(dynid("bench", "--all", "--json").out) == {"small": {"sum": 2}}
+def test_all_of_them_without_those_that_cannot_run_here(dynid, folder):
+    found = json.loads(dynid("bench", "--all", "--json").out)
+    assert found.pop("small") == {"sum": 2}
+    assert list(found) == ["peer"] and "no_such_peer" in found["peer"]["not_run"]
+    shown = dynid("bench", "--all")
+    assert shown.code == 0 and "1 + 1" in shown.out and "no_such_peer" in shown.out
 
 
 def test_a_missing_peer_names_the_extra(dynid, folder):

@@ -67,7 +67,8 @@ class Scripts:
                 if not path.stem.startswith("_")}
 
     def command(self, name: str | None, every: bool, json: bool, options: Mapping[str, Any]) -> None:
-        """List the scripts, or run one or all of them, and print the results.
+        """List the scripts, or run one or all of them, and print the results. One of all that cannot run on this
+        machine is left out with the reason.
 
         Args:
             name, every: name of one script, or whether to run all.
@@ -76,9 +77,17 @@ class Scripts:
         """
         results: dict[str, Any] = {}
         for one in self.chosen(name, every, json):
-            module = self.load(one)
-            self.check_options(module, one, every, options)
-            results[one] = self.run(module, one, **options)
+            try:
+                module = self.load(one)
+                self.check_options(module, one, every, options)
+                results[one] = self.run(module, one, **options)
+            except NotPossibleError as problem:
+                if not every:
+                    raise
+                results[one] = {"not_run": str(problem)}
+                if not json:
+                    console().print(f"Note: {self.noun} '{one}' was not run: {problem}.", markup=False)
+                continue
             if not json:
                 self.show(module, one, results[one])
         if json and results:

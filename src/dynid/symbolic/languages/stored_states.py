@@ -20,8 +20,8 @@ _TIME_STEP = 1.0 / 1024.0  # s, a number that float has too
 def stored(program: Program, real: str) -> list[tuple[list[Array], list[Array]]]:
     """Return inputs and outputs of each function at a few states, as arrays (states, size).
 
-    The parameters p have the program's values if it has any. Inputs are representable in the number type `real`, so
-    that only rounding errors of the function itself count.
+    The parameters p have the program's values if it has any, unless a function then divides by zero. Inputs are
+    representable in the number type `real`, so that only rounding errors of the function itself count.
     """
     from dynid.symbolic.languages.python import compiled
     rng = np.random.default_rng(0)
@@ -37,8 +37,13 @@ def stored(program: Program, real: str) -> list[tuple[list[Array], list[Array]]]
                 at = program.plan.closed_postures[:STATE_COUNT]
                 values = at[:, :dof] if one == "q" else at[:, dof:]
             inputs.append(_rounded(values, real))
-        outputs = [values.reshape(STATE_COUNT, -1) for values in compiled(program)[function.name](*inputs)]
-        found.append((inputs, outputs))
+        with np.errstate(all="ignore"):
+            outputs = compiled(program)[function.name](*inputs)
+        if not all(np.isfinite(values).all() for values in outputs):  # an inertia of zero
+            inputs = [np.tile(_rounded(rng.uniform(0.5, 1.5, size), real), (STATE_COUNT, 1)) if one == "p" else values
+                      for (one, size), values in zip(function.inputs, inputs, strict=True)]
+            outputs = compiled(program)[function.name](*inputs)
+        found.append((inputs, [values.reshape(STATE_COUNT, -1) for values in outputs]))
     return found
 
 
