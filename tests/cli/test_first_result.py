@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,15 @@ def test_a_wrong_sign_is_not_usable_named_first_and_corrected_by_what_is_typed(d
     [typed] = [line.partition("command: ")[2] for line in shown.out.splitlines() if "Add to the command" in line]
     again = dynid("identify", "arm3r", "sign.csv", *QUICK, "--strict", *shlex.split(typed))
     assert again.code == 0 and again.out.startswith("Good model: ")
+
+
+def test_the_report_states_the_options_that_correct_a_cause(dynid, log):
+    shown = dynid("identify", "arm3r", "sign.csv", *QUICK, "-o", "out")
+    [typed] = [line.partition("command: ")[2] for line in shown.out.splitlines() if "Add to the command" in line]
+    page = unescape(Path("out", "report.html").read_text(encoding="utf-8"))
+    verdict = page[page.index('id="verdict"'):page.index('id="torques"')]
+    assert f"<code>{typed}</code>" in verdict
+    assert "base parameters" not in verdict and "Identified parameters" not in verdict  # they are not meaningful
 
 
 def test_a_terminal_shows_bold_headers_and_options_on_one_line(dynid, log, monkeypatch):

@@ -79,6 +79,18 @@ def report(request: pytest.FixtureRequest) -> ReportData:
     return request.getfixturevalue(request.param)
 
 
+def test_consequences_are_folded_under_their_cause(scara: ReportData) -> None:
+    cause, *others = (Finding(code, "problem", "warning", f"The finding {code}.", code)
+                      for code in ("torque-sign", "negative-friction", "low-r2", "joint-at-rest"))
+    verdict = replace(scara.verdict, findings=(*others, cause))
+    text = render(IDENTIFICATION, replace(scara, verdict=verdict, corrections={cause.text: "--set log.sign=-1"}))
+    text = text[text.index('id="verdict"'):text.index('id="torques"')]
+    places = [text.index(one) for one in (
+        "finding torque-sign", "<code>--set log.sign=-1</code>", "It also explains 2 other findings", "finding low-r2",
+        "</details>", "finding joint-at-rest")]
+    assert places == sorted(places) and text.index("finding negative-friction") < places[4]
+
+
 def test_every_report_is_complete_and_self_contained(report: ReportData) -> None:
     text = render(IDENTIFICATION, report)
     page = Page(text)
@@ -86,7 +98,8 @@ def test_every_report_is_complete_and_self_contained(report: ReportData) -> None
     sections = [section.name for section in SECTIONS if section.name in ids]
     contents = [link.removeprefix("#") for link in page.having("href")]
     assert contents == sections and sections[0] == "verdict" and sections[-1] == "provenance"
-    assert set(page.having("data-code")) == {finding.code for finding in report.verdict.findings}
+    assert set(page.having("data-code")) == {finding.code for finding in report.verdict.findings
+                                             if finding.kind != "identified" or report.verdict.grade != "not usable"}
     assert len(ids) == len(set(ids))
     # Nothing asks for anything outside: no source, no link, no style that loads, and a policy that forbids it.
     assert not page.having("src") and not any(tag in ("link", "iframe", "img", "object") for tag, _ in page.elements)

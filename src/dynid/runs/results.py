@@ -29,7 +29,7 @@ from dynid.robot.write_urdf import plain_urdf
 from dynid.runs.identification import Run
 from dynid.runs.loading import control_law
 from dynid.runs.models import make_model
-from dynid.runs.remedies import improve_command
+from dynid.runs.remedies import improve_command, remedy
 from dynid.runs.result_folder import MANIFEST, new_result, owned, read_result
 from dynid.runs.settings import RunSettings
 from dynid.runs.toml import dumps
@@ -260,7 +260,9 @@ def report_data(run: Run, command: str, settings: str) -> ReportData:
                       friction=run.friction, essential=run.essential, essential_on_others=run.essential_on_others,
                       deflections=run.deflections, breakaway=run.breakaway, payloads=run.payloads, verdict=run.verdict,
                       tracking=run.tracking, controller_fit=run.controller_fit, controller=control_law(run.settings),
-                      notes=run.notes, command=command, settings=settings, seconds=run.seconds)
+                      notes=run.notes, command=command, settings=settings, seconds=run.seconds,
+                      corrections={one.text: options for one in run.verdict.of_kind("problem")
+                                   if (options := remedy(one, run))})
 
 
 def load(folder: str | Path, *, trust: bool = False) -> tuple[Estimate, RunSettings]:

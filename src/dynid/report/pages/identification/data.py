@@ -54,6 +54,7 @@ class ReportData:
         problem: facts for the last section, by name.
         notes: sentences on reading the logs.
         command, settings, improve: command line and run file of the result; command that designs a better motion.
+        corrections: options of the command that correct or test a problem, by the text of its finding.
         seconds: computing time of the run, s.
     """
 
@@ -84,6 +85,7 @@ class ReportData:
     command: str = ""
     settings: str = ""
     improve: str = ""
+    corrections: Mapping[str, str] = field(default_factory=dict)
     seconds: float | None = None
 
     @property

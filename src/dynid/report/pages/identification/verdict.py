@@ -15,7 +15,7 @@ from dynid.report.section import Card, Section
 from dynid.report.words import percent
 from dynid.validate.conclusion import LACKS
 from dynid.validate.excited_parameters import LONGER_LOG, Status
-from dynid.validate.grade import Grade, ranked
+from dynid.validate.grade import Grade, grouped, ranked
 from dynid.validate.words import capitalised
 
 COLOURS: dict[Grade, str] = {"good": "good", "usable": "fair", "not usable": "poor"}
@@ -42,9 +42,13 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     known = {group.kind for group in GROUPS}
     kinds = dict.fromkeys(finding.kind for finding in data.verdict.findings if finding.kind not in known)
     groups = [*GROUPS, *(FindingGroup(kind, kind.replace("-", " ").capitalize(), "plain", "chart") for kind in kinds)]
-    shown = [(group, tuple(ranked(data.verdict.of_kind(group.kind)))) for group in groups]
+    shown = [(group, tuple(ranked(data.verdict.of_kind(group.kind)))) for group in groups
+             if group.kind != "identified" or data.verdict.grade != "not usable"]
+    consequences = {one.text: others for one, others in grouped(data.verdict.of_kind("problem"))}
+    folded = {other.text for others in consequences.values() for other in others}
     return {"lines": data.verdict.summary.lines, "grade": COLOURS[data.verdict.grade],
-            "groups": [(group, distinct(found)) for group, found in shown if found],
+            "groups": [(group, [one for one in distinct(found) if one.text not in folded]) for group, found in shown
+                       if found], "consequences": consequences, "corrections": data.corrections,
             "cards": cards(data), "remedies": remedies(data), "improve": data.improve}
 
 
@@ -87,6 +91,8 @@ def cards(data: ReportData) -> list[Card]:
                           f"on {', '.join(map(data.log_name, worst.sources))}, {words}: {worst.moving.text}"))
     elif data.cross_validation is not None:
         found.append(Card("validation error", percent(data.cross_validation.mean), "in cross-validation, on average"))
+    if data.verdict.grade == "not usable":  # the parameters are not meaningful
+        return found
     count = len(estimate.values)
     sharp = int(np.sum(estimate.well_determined & (estimate.relative_std < 10.0)))
     found.append(Card("base parameters", f"{int(estimate.well_determined.sum())} of {count}",
