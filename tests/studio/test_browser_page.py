@@ -157,7 +157,9 @@ def test_axe_finds_nothing_serious(new_page: Callable[..., Any], two_joints: tup
 
 
 def test_reading_a_log_can_be_stopped(page: Any, studio: Served, two_joints: tuple[Path, Path]) -> None:
-    """A pipe that nobody writes to takes for ever to read; other steps go on meanwhile, and Stop says what happened."""
+    """A pipe that nobody writes to takes for ever to read; other steps go on meanwhile, and Stop says what happened.
+
+    This holds after changes of the settings too, although a browser sends only six requests at once."""
     load_robot_and_log(page, *two_joints)
     os.mkfifo(studio.folder / "files" / "endless.csv")
     stop = page.locator("#panel-log button:text-is('Stop reading')")
@@ -166,16 +168,23 @@ def test_reading_a_log_can_be_stopped(page: Any, studio: Served, two_joints: tup
     page.evaluate("""async () => {
         for (;;) {  // the page itself may write the settings meanwhile
             const state = await (await fetch('/api/state')).json();
-            const settings = { ...state.settings, logs: ['files/endless.csv'] };
+            const settings = { ...state.settings, logs: ['files/endless.csv'], log: { unit: 'rad' } };
             const answer = await fetch('/api/run', { method: 'PUT', headers: { 'X-Dynid': 'studio' },
                                                      body: JSON.stringify({ revision: state.revision, settings }) });
             if (answer.ok) return;
         }
     }""")
     page.locator("#panel-log :text-is('Reading endless.csv…')").wait_for()  # the first log may be read again before
+    for unit in ("deg", "rad", "deg", "rad"):
+        page.evaluate("""async (unit) => {
+            const { change } = await import('/static/store.js');
+            await change((settings) => { settings.log = { unit }; });
+        }""", unit)
+        page.wait_for_timeout(200)
     with read_pipe(studio.folder / "files" / "endless.csv"):
         assert page.evaluate("""async () => (await fetch('/api/tasks/catalogue', {
-            method: 'POST', headers: { 'X-Dynid': 'studio' }, body: '{}' })).status""") == 200
+            method: 'POST', headers: { 'X-Dynid': 'studio' }, body: '{}',
+            signal: AbortSignal.timeout(60_000) })).status""") == 200
         problem = page.locator("#panel-log .problem:has-text('reading the log was stopped')")
         stop.click()
         for attempt in range(1, 301):

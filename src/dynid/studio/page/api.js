@@ -20,8 +20,8 @@ async function answer(response) {
   throw new Problem(response.status, error, body);
 }
 
-async function send(method, path, body, given = {}) {
-  const request = { method, headers: { "X-Dynid": "studio", ...given }, cache: "no-store" };
+async function send(method, path, body, given = {}, signal = undefined) {
+  const request = { method, headers: { "X-Dynid": "studio", ...given }, cache: "no-store", signal };
   if (body !== undefined) request.body = body;
   let response;
   try {
@@ -36,9 +36,9 @@ const json = (value) => [JSON.stringify(value), { "Content-Type": "application/j
 
 export const get = (path) => send("GET", path);
 export const put = (path, value) => send("PUT", path, ...json(value));
-export const post = (path, value = {}) => send("POST", path, ...json(value));
+export const post = (path, value = {}, signal = undefined) => send("POST", path, ...json(value), signal);
 export const remove = (path) => send("DELETE", path);
-export const task = (name, value = {}) => post(`/api/tasks/${name}`, value);
+export const task = (name, value = {}, signal = undefined) => post(`/api/tasks/${name}`, value, signal);
 export const job = (kind, value = {}) => post(`/api/jobs/${kind}`, value);
 export const stop = () => remove("/api/jobs/current");
 export const stopReading = () => remove("/api/tasks/current");

@@ -146,8 +146,10 @@ export class LogStep {
     this.again = false;
     this.reading.textContent = `Reading ${shortName(labelOf(entry[2]))}…`;
     this.stop.hidden = false;
-    const about = { log: this.index, role: this.role };
-    const [log, columns] = await Promise.allSettled([task("log", about), task("columns", about)]);
+    this.request?.abort(); // of earlier settings: a browser sends only six requests at once, and Stop is one of them
+    this.request = new AbortController();
+    const about = { log: this.index, role: this.role }, { signal } = this.request;
+    const [log, columns] = await Promise.allSettled([task("log", about, signal), task("columns", about, signal)]);
     if (key !== this.key) return;
     this.reading.textContent = "";
     this.stop.hidden = true;
