@@ -147,10 +147,10 @@ export class LogStep {
     this.reading.textContent = `Reading ${shortName(labelOf(entry[2]))}…`;
     this.stop.hidden = false;
     this.request?.abort(); // of earlier settings: a browser sends only six requests at once, and Stop is one of them
-    this.request = new AbortController();
-    const about = { log: this.index, role: this.role }, { signal } = this.request;
+    const request = this.request = new AbortController();
+    const about = { log: this.index, role: this.role }, { signal } = request;
     const [log, columns] = await Promise.allSettled([task("log", about, signal), task("columns", about, signal)]);
-    if (key !== this.key) return;
+    if (key !== this.key || request !== this.request) return;
     this.reading.textContent = "";
     this.stop.hidden = true;
     clearProblems(this.root);
