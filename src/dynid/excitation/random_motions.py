@@ -58,11 +58,9 @@ def random_spline(limits: Limits, *, points: int = 50, seed: int = 0, reach: flo
     lengths = np.max(np.abs(np.diff(rows, axis=0)) / limits.velocity, axis=1)
     times = np.concatenate([[0.0], np.cumsum(1.5 * np.maximum(lengths, 0.05))])
     path = quintics(rows, times)
-    low, high = ranges(limits, 1.0)
-    middle, half = 0.5 * (low + high), 0.5 * (high - low)
-    is_bounded = np.isfinite(limits.lower) & np.isfinite(limits.upper)
+    middle, half = home_posture(None, limits), 0.5 * (limits.upper - limits.lower)  # infinite without limits
     widest = np.abs(path.at(np.linspace(0.0, path.duration, _GRID_POINTS * points)).q - middle).max(axis=0)
-    share = np.where(is_bounded, np.minimum(1.0, _RANGE_MARGIN * half / np.maximum(widest, 1e-300)), 1.0)
+    share = np.minimum(1.0, _RANGE_MARGIN * half / np.maximum(widest, 1e-300))
     return path if (share == 1.0).all() else quintics(middle + share * (rows - middle), times)
 
 

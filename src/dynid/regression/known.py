@@ -141,11 +141,10 @@ class Prior:
     def standard_rows(self, base: BaseParameters) -> tuple[Array, Array]:
         """Return the prior as equations matrix (n, parameters) theta = values (n,) with unit standard deviations, which
         are multiplied by `strength`; known values keep their standard deviations."""
-        matrix, weights = np.zeros((len(self.known), len(base.parameters))), np.array(
-            [1.0 / (one.std * self.strength) for one in self.known.values()])
-        for row, name, weight in zip(matrix, self.known, weights, strict=True):
-            row[base.parameters.index(name)] = weight
-        targets = weights * np.array([one.value for one in self.known.values()])
+        matrix, targets = np.zeros((len(self.known), len(base.parameters))), np.zeros(len(self.known))
+        for k, (name, one) in enumerate(self.known.items()):
+            matrix[k, base.parameters.index(name)] = 1.0 / (one.std * self.strength)
+            targets[k] = one.value / (one.std * self.strength)
         if self.facts is None:
             return matrix, targets
         return np.vstack([matrix, self.facts[0]]), np.concatenate([targets, self.facts[1]])

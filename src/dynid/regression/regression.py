@@ -252,7 +252,7 @@ class Regression:
         exact, uncertain = exact_and_uncertain(self.base, known)
         for name in known:
             if name in known_parameters(self.prior):
-                raise ModelError(f"parameter '{name}' is given as known twice", code="known-twice")
+                raise ModelError(f"parameter '{name}' is given as known twice; give it once", code="known-twice")
         base, matrix, shift = self.base.given(exact)
         prior = Prior.from_known(base, uncertain)
         if self.prior is not None:

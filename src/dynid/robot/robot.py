@@ -382,8 +382,7 @@ class Robot:
 
 
 def merged_inertia(parts: Sequence[Part]) -> Array | None:
-    """Return the ten inertial parameters of a body from those of its links, in the body frame; None if all are
-    unknown."""
+    """Return the ten inertial parameters of a body, in its frame, from those of its links; None if all are unknown."""
     known = [ten.change_frame(part.pose) @ part.inertia for part in parts if part.inertia is not None]
     return np.sum(known, axis=0) if known else None
 

@@ -178,8 +178,9 @@ def residual_tests(reconstruction: Reconstruction, *, only: Collection[str] | No
     robot = complete(estimate.model).robot
     step = max(filter_memory(part) for part in reconstruction.samples)
     held = max(held_for(part) for part in reconstruction.samples)
-    high, low = (find([find(part.q, axis=0) for part in reconstruction.samples], axis=0) for find in (np.max, np.min))
-    moves = (high - low > AT_REST) | (np.arange(len(names)) < (0 if robot is None else robot.free_coordinates))
+    ends = np.array([(part.q.min(axis=0), part.q.max(axis=0)) for part in reconstruction.samples])  # (logs, 2, dof)
+    moves = np.ptp(ends, axis=(0, 1)) > AT_REST
+    moves[:0 if robot is None else robot.free_coordinates] = True  # coordinates of a free base
 
     def test(j: int) -> JointTests:
         fit = reconstruction.joints[j]

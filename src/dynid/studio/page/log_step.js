@@ -146,7 +146,7 @@ export class LogStep {
     this.again = false;
     this.reading.textContent = `Reading ${shortName(labelOf(entry[2]))}…`;
     this.stop.hidden = false;
-    this.request?.abort(); // of earlier settings: a browser sends only six requests at once, and Stop is one of them
+    this.request?.abort(); // Requests with earlier settings end here: a browser sends only six at once, and Stop is a request too.
     const request = this.request = new AbortController();
     const about = { log: this.index, role: this.role }, { signal } = request;
     const [log, columns] = await Promise.allSettled([task("log", about, signal), task("columns", about, signal)]);
