@@ -22,6 +22,7 @@ SHORT = 8.0  # s of motion that is fitted in a short split
 MOVES = 0.02  # share of a joint's range, over 0.1 s, by which motion is detected
 PARTS = 8  # stretches of a log that are ranked by speed
 FIRST_HALF = "first half"  # name of what is fitted where a machine has one log
+TIAGO_ROWS = (921, 6791)  # the part of the log that its authors use
 FASTER = 1.3  # ratio of the mean speeds of the fast and the slow half, above which a log has both
 
 
@@ -202,11 +203,38 @@ def _double_pendulum(machine: str) -> Iterator[Split]:
                         8.0)
 
 
+def _tiago(machine: str) -> Iterator[Split]:
+    folder = DATA / "machines" / machine
+    joints = ("torso_lift_joint", *(f"arm_{k}_joint" for k in range(1, 8)))
+    robot = Robot.from_urdf(folder / "tiago_48_schunk.urdf").only(joints)
+    position, effort = (np.loadtxt(folder / f"tiago_{signal}.csv", delimiter=",", skiprows=1)
+                        for signal in ("position", "effort"))
+    gain = np.array([1.0, 13.6, 13.6, -8.7, -8.7, 0.0, 0.0, 0.0])  # N m/A; the wrist gives no torque
+    rows = slice(*TIAGO_ROWS)
+    log = Recording(position[rows, 0], position[rows, 1:], gain * effort[rows, 1:], joints=robot.joint_names,
+                    source=machine, unmeasured=joints[5:])
+    yield from _halves(machine, robot, log, 3.0)
+
+
+def _baxter(machine: str) -> Iterator[Split]:
+    folder = DATA / "machines" / machine
+    robot = Robot.from_urdf(folder / "baxter_left_arm.urdf")
+
+    def log(name: str) -> Recording:
+        table = np.loadtxt(folder / f"{name}.csv", skiprows=1)
+        return Recording(np.arange(len(table)) / 100.0, table[:, :7], table[:, 14:21], joints=robot.joint_names,
+                         source=name)
+
+    fitted = tuple(log(name) for name in ("Random", "sin_XYZ_10s_T2_5_Tz_4T_r15", "sin_XYZ_8s_T2_Tz_4T_r10"))
+    for name in ("circle_XZ_T2_5_r10", "square", "circle_XY_T2_r10", "sin_XYZ_12_5s_T2_5_Tz_5T_r18"):
+        yield Split(machine, f"three -> {name}", robot, fitted, (log(name),), 4.0)
+
+
 MACHINES: dict[str, Callable[[str], Iterator[Split]]] = {
     "emps": _one_log(lambda: Robot.builtin("emps"), 20.0, "DATA_EMPS.mat"),
     "tx40": _one_log(lambda: Robot.from_urdf(DATA / "tx40" / "tx40_mdh_modified.urdf"), 20.0),
     "kuka_lwr4": _lwr4,
     "panda": _one_log(lambda: Robot.from_urdf(DATA / "panda" / "panda_arm.urdf"), 5.0),
     "dvrk_psm": _dvrk, "six_axis_plc": _plc, "six_axis_ethercat": _ethercat, "ur3": _ur3, "iiwa14": _iiwa14,
-    "double_pendulum": _double_pendulum,
+    "double_pendulum": _double_pendulum, "tiago_arm": _tiago, "baxter_left": _baxter,
 }

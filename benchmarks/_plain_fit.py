@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.signal import butter, sosfiltfilt
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.estimate import Estimate
 from dynid.model import Model
 from dynid.recording import Recording, Samples
@@ -35,6 +35,7 @@ class Rows:
         tau: N m or N.
         rate: Hz.
         cutoff: Hz, of the low-pass filter.
+        measured: whether the torque of each joint (dof,) was measured; rows of the others are zero.
     """
 
     q: Array
@@ -43,6 +44,7 @@ class Rows:
     tau: Array
     rate: float
     cutoff: float
+    measured: Bools
 
     def filtered(self, columns: Array) -> Array:
         """Return columns (samples, ...) through the low-pass filter, at few rows without transients."""
@@ -69,7 +71,8 @@ def rows_of(log: Recording, cutoff: float) -> Rows:
     moving = np.flatnonzero(np.any(np.abs(dq) > MOVING * np.abs(dq).max(axis=0), axis=1))
     step = max(1, int(rate / (ROWS_PER_CUTOFF * cutoff)))
     part = slice(int(moving[0]), int(moving[-1]) + 1, step)
-    return Rows(q[part], dq[part], ddq[part], tau[part], rate / step, cutoff)
+    return Rows(q[part], dq[part], ddq[part], tau[part], rate / step, cutoff,
+                ~np.isin(log.joints, log.unmeasured))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,7 @@ class PlainFit:
         parts = [rows_of(log, cutoff) for log in logs]
         widths = SIGN_WIDTH * np.maximum(np.max([np.abs(one.dq).max(axis=0) for one in parts], axis=0), 1e-6)
         matrix = np.concatenate([one.filtered(columns(bodies, widths, one)) for one in parts])
+        matrix *= parts[0].measured[:, None]
         torque = np.concatenate([one.filtered(one.tau) for one in parts])
         values, weights = np.zeros(matrix.shape[2]), np.ones(bodies.dof)
         for _ in range(2):
@@ -99,7 +103,7 @@ class PlainFit:
 
     def residual(self, rows: Rows) -> Array:
         """Return the filtered torques (samples, dof) that the fit does not predict."""
-        return rows.filtered(rows.tau - columns(self.bodies, self.widths, rows) @ self.values)
+        return rows.measured * rows.filtered(rows.tau - columns(self.bodies, self.widths, rows) @ self.values)
 
 
 def columns(bodies: Model, widths: Array, rows: Rows) -> Array:
@@ -119,7 +123,7 @@ def residual_of(estimate: Estimate, rows: Rows) -> Array:
     (found,) = estimate.residuals(samples)
     if len(found.measured) != len(rows.tau):
         raise ValueError(f"{len(found.measured)} of {len(rows.tau)} rows were predicted")
-    return rows.filtered(found.measured - found.predicted)
+    return rows.measured * rows.filtered(found.measured - found.predicted)
 
 
 def relative_error(residuals: Sequence[Array], rows: Sequence[Rows]) -> float:
