@@ -14,7 +14,7 @@ strength depends on the noise of the torques. As residuals are autocorrelated, r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import lgamma
 from typing import Literal
@@ -33,6 +33,7 @@ Metric = Literal["entropic", "euclidean"]
 STRENGTHS = tuple(10.0 ** np.arange(5.0, -4.01, -0.5))  # from strong to very weak
 # m: smallest radius of gyration of a link along each axis
 _MIN_LINK_SPREAD = 0.005
+_UNKNOWN_BODY = np.diag([4e-5, 4e-5, 4e-5, 0.1])  # a ball of 0.1 kg with a radius of 45 mm
 _NEGLIGIBLE_LOG_RATIO = 30.0  # differences of log evidence beyond it make a fit irrelevant
 # barrier weight of friction and similar parameters: small compared with one unit of log evidence
 _BARRIER_WEIGHT = 1e-3
@@ -48,6 +49,20 @@ class Nominal:
     matrices: Array
     theta: Array
     thickened: tuple[str, ...] = ()
+
+    def scaled(self, factor: float) -> Nominal:
+        """Return the nominal model with all masses multiplied by a factor."""
+        return Nominal(factor * self.matrices, factor * self.theta, self.thickened)
+
+
+def nominal_of(consistency: Consistency, matrices: Mapping[str, Array]) -> Nominal:
+    """Return the nominal model with given pseudo-inertias (4, 4) by name of the body. A body without one is a ball of a
+    tenth of a kilogram about the origin of its frame, as for an unknown payload."""
+    theta, some = np.zeros(len(consistency.parameters)), []
+    for body, columns in consistency.bodies.items():
+        some.append(matrices.get(body, _UNKNOWN_BODY))
+        theta[columns] = ten.from_pseudo_inertia(some[-1])
+    return Nominal(np.array(some).reshape(-1, 4, 4), theta)
 
 
 def nominal_model(consistency: Consistency, values: Array | None = None) -> Nominal:
@@ -156,6 +171,23 @@ def _fixed_parameter_term(consistency: Consistency, inverse_nominal: Array, nomi
     change = 0.5 * (log_determinant(curvature) - log_determinant(moves.T @ curvature @ moves)) \
         - 0.5 * fewer * np.log(2.0 * np.pi)
     return lambda strength: change + 0.5 * fewer * float(np.log(strength))
+
+
+def body_curvatures(consistency: Consistency, nominal: Nominal, theta: Array, strength: float) -> tuple[Array, Array]:
+    """Return gradients (bodies, 10) and Hessians (bodies, 10, 10) of strength D(P_i, P0_i) at theta (parameters,), by
+    the inertial parameters of each body. D is the log-det divergence from the nominal body."""
+    inverse_nominal = np.asarray(np.linalg.inv(nominal.matrices - consistency.margin * np.eye(4)), dtype=float)
+    group = Barrier(consistency, inverse_nominal, np.full(len(nominal.matrices), strength), 0.0).groups[0]
+    inverses = group.inverses(theta)
+    return strength * group.traces(inverse_nominal - inverses), strength * group.products(inverses, inverses)
+
+
+def limit_curvature(consistency: Consistency, theta: Array) -> tuple[Array, Array]:
+    """Return gradient (parameters,) and Hessian (parameters, parameters) of the barrier of all linear conditions, such
+    as those on signs of friction, at theta (parameters,)."""
+    rows, offset = Barrier(consistency, np.zeros((0, 4, 4)), np.zeros(0), _BARRIER_WEIGHT).planes
+    scaled = rows / (rows @ theta + offset)[:, None]
+    return -_BARRIER_WEIGHT * scaled.sum(axis=0), _BARRIER_WEIGHT * (scaled.T @ scaled)
 
 
 def best_strength(fits: Iterable[PriorFit]) -> PriorFit:

@@ -1,4 +1,11 @@
-"""Method pc-ridge: ridge regression toward a nominal model, constrained to physically consistent parameters."""
+"""Methods map and pc-ridge: fits regularised toward a nominal robot, among physically consistent parameters.
+
+Method `map` is the default. It takes the nominal robot from the file where that is believable and from the geometry of
+the links elsewhere (`dynid.robot.nominal`), estimates the total mass if no file gives it, and chooses the strength of
+the regularisation by the evidence of the data. If the data contradict every physically consistent robot, the bodies
+deviate from the consistent robot by a normal prior, whose width is chosen by cross-validation: torques are then
+predicted better, and the consistent robot is the one to be written.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +25,13 @@ from dynid.consistency.prior import (
     Nominal,
     PriorFit,
     best_strength,
+    body_curvatures,
     entropic_fits,
     euclidean_fits,
     euclidean_rows,
+    limit_curvature,
     nominal_model,
+    nominal_of,
 )
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate.consistent import check_same_parameters, prior_rows, problem_consistency, standard_rows
@@ -32,11 +42,15 @@ from dynid.estimate.linear import Solution, joint_weights, solve
 from dynid.estimate.nominal_errors import NominalErrors, at_most_the_difference, leaning
 from dynid.estimate.problem import Problem, method
 from dynid.estimate.uncertainty import CovType, OnDemand, Uncertainty
-from dynid.regression import BaseParameters, Stacked
+from dynid.model import complete
+from dynid.regression import BaseParameters, Regression, Stacked
+from dynid.robot.nominal import NominalBodies, nominal_bodies
 from dynid.threads import one_blas_thread
 
 Rows = tuple[Array, Array]  # (k, parameters) and values (k,)
 _PRIOR_ROUNDS = 4  # alternating estimates of noise and prior strength
+_MASS_ROUNDS = 12  # the same if the total mass of the nominal robot is estimated too
+_SAME_MASS = 0.05  # relative change of the total mass that does not matter
 
 
 @method("pc-ridge", "weighted least squares among physically consistent robots, regularised toward the nominal model",
@@ -54,37 +68,207 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
     """
     if metric not in ("entropic", "euclidean"):
         raise ModelError(f"the metric of pc-ridge is 'entropic' or 'euclidean', not '{metric}'", code="unknown-metric")
+    consistency = problem_consistency(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
+    nominal = nominal_model(consistency, problem.nominal)
+    return _estimate("pc-ridge", problem, consistency, nominal, metric, strength)
+
+
+# Relative widths of deviations from the consistent robot, in units of the nominal bodies, that are compared.
+INCONSISTENCIES = (0.0, 0.1, 1.0, 10.0)
+# Corrected standard errors by which a larger deviation must predict better to be used.
+DEVIATION_ERRORS = 0.5
+_MIN_BLOCKS = 4  # blocks of time for a comparison of deviations
+
+
+@method("map", "physically consistent maximum a posteriori estimate, near a believable nominal robot",
+        needs={"excerpt"}, gives={"theta"})
+def maximum_posterior(problem: Problem, *, strength: float | None = None, inconsistency: float | None = None,
+                      margin: float = MARGIN, shapes: bool = False, centres: Mapping[str, Any] | None = None,
+                      masses: Sequence[Any] = ()) -> Estimate:
+    """Return the maximum a posteriori estimate with a log-det prior of the bodies toward a believable nominal robot.
+
+    Args:
+        problem: the identification problem.
+        strength: strength of the prior of the bodies. Default: the one of greatest evidence.
+        inconsistency: width of the deviations from the physically consistent robot, relative to the nominal bodies;
+            zero for a consistent robot. Default: chosen by cross-validation.
+        margin, shapes, centres, masses: see `dynid.estimate.consistent.problem_consistency`.
+    """
+    if inconsistency is not None and not (np.isfinite(inconsistency) and inconsistency >= 0):
+        raise ModelError(f"the inconsistency of map must not be negative, got {inconsistency}",
+                         code="bad-inconsistency")
+    consistency = problem_consistency(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
+    bodies = believable_bodies(problem)
+    return _estimate("map", problem, consistency, nominal_of(consistency, bodies.matrices), "entropic", strength,
+                     bodies, inconsistency)
+
+
+def believable_bodies(problem: Problem) -> NominalBodies:
+    """Return the nominal bodies of a problem: given values or those of the file where they are believable."""
+    robot = complete(problem.model).robot
+    if robot is None:
+        raise ModelError("method 'map' needs a model made from a robot; use another method for your own model",
+                         "try --method wls", "model-without-robot")
+    parameters = problem.model.parameters
+    given = np.array([np.nan if item.nominal is None else item.nominal for item in parameters]) \
+        if problem.nominal is None else problem.nominal
+    return nominal_bodies(robot, {name: given[columns] for name, columns in parameters.bodies.items()})
+
+
+def _estimate(name: str, problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric,
+              strength: float | None, bodies: NominalBodies | None = None, inconsistency: float | None = 0.0
+              ) -> Estimate:
+    """Return the regularised estimate. bodies: sources of the nominal bodies, whose total mass may be unknown.
+    inconsistency: see `maximum_posterior`."""
     if strength is not None and not (np.isfinite(strength) and strength > 0):
-        raise ModelError(f"the strength of pc-ridge must be a number above zero, got {strength}", code="bad-strength")
+        raise ModelError(f"the strength of {name} must be a number above zero, got {strength}", code="bad-strength")
     with one_blas_thread():
-        consistency = problem_consistency(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
-        nominal = nominal_model(consistency, problem.nominal)
         weights = joint_weights(problem.regression)
         solution = solve(problem.regression, problem.regression.stack(weights))
-        bodies = dict(zip(consistency.bodies, nominal.matrices, strict=True))
-        found = _in_turn(problem, consistency, nominal, bodies, metric, weights, strength)
+        found = _in_turn(problem, consistency, nominal, metric, weights, strength,
+                         has_mass=bodies is None or bodies.has_mass, may_deviate=inconsistency is None)
         chosen, penalty, on_border = found.chosen, found.penalty, False
         theta = chosen.theta
         if metric == "euclidean":
-            best = _euclidean(problem, consistency, nominal, found.stacked, found.prior, chosen.strength)
+            best = _euclidean(problem, consistency, found.nominal, found.stacked, found.prior, chosen.strength)
             theta, on_border = best.theta, bool(best.active)
         theta = consistency.with_known(theta)
-        held = replace(solution, beta=problem.base.matrix @ theta)
+        deviating = _Deviating.from_fit(problem, consistency, found)
+        width = deviating.choose(problem) if inconsistency is None else inconsistency
+        more: dict[str, Any] = {}
+        if bodies is not None:
+            more = {"inconsistency": width, "nominal_sources": dict(bodies.sources),
+                    "nominal_not_used": dict(bodies.reasons), "nominal_mass": float(found.nominal.matrices[:, 3, 3].sum())}
+        if width > 0.0:
+            found = replace(found, chosen=deviating.fit(problem.base, width))
+        held = replace(solution, beta=problem.base.matrix @ (theta if width == 0.0 else found.chosen.theta))
         facts = diagnostics(
-            problem.regression, held, weights, consistent=True, metric=metric, strength=chosen.strength,
+            problem.regression, held, weights, consistent=width == 0.0, metric=metric, strength=chosen.strength,
             strength_from="given" if strength else "evidence",
             nominal_thickened=list(nominal.thickened), friction_wrong_by=dict(penalty.shares),
             friction_to_zero=list(penalty.to_zero),
-            nominal_relative_error=problem.regression.relative_error(problem.base.matrix @ nominal.theta),
+            nominal_relative_error=problem.regression.relative_error(problem.base.matrix @ found.nominal.theta),
             unconstrained_relative_error=problem.regression.relative_error(solution.beta),
             smallest_eigenvalue=consistency.smallest_eigenvalue(theta),
             standard_errors="autocorrelated noise of the data, and estimated errors of the nominal model" + (
-                "; active constraints are not included" if on_border else ""))
-        return Estimate("pc-ridge", problem.model, problem.base, held.beta, solution.identified,
-                        OnDemand(lambda cov_type: _uncertainty(problem, held, weights, found, cov_type)), theta,
-                        diagnostics=facts, refit=lambda fewer: _refit(
-                            replace(problem, regression=fewer, data=(), recordings=()), consistency, nominal, metric,
-                            found, theta))
+                "; active constraints are not included" if on_border else ""), **more)
+
+        def refit(fewer: Regression) -> Array:
+            less = replace(problem, regression=fewer, data=(), recordings=())
+            if width > 0.0:
+                check_same_parameters(less, consistency)
+                return deviating.on(fewer, found.weights).fit(problem.base, width).theta
+            return _refit(less, consistency, metric, found, theta)
+
+        return Estimate(name, problem.model, problem.base, held.beta, solution.identified,
+                        OnDemand(lambda cov_type: _uncertainty(problem, held, weights, found, cov_type)),
+                        theta if width == 0.0 else None, diagnostics=facts, refit=refit)
+
+
+@dataclass(frozen=True, eq=False)
+class _Deviating:
+    """Quadratic model of a regularised fit about its minimum, in which bodies may deviate from consistent ones.
+
+    With the gradient g and the Hessian H of the prior of a body at the minimum, the body is about normal with mean
+    theta - H^-1 g and covariance H^-1. A deviation of width w adds w^2 H0^-1 to the covariance, with the Hessian H0 of
+    the divergence at the nominal body.
+
+    Attributes:
+        consistency: the consistent set.
+        fitted: the consistent fit.
+        normal, score: X'X (base, base) and X'(tau - X beta) (base,) of the equations.
+        gradient, hessian: of all other terms at the minimum, without those of the bodies (parameters,), and (parameters,
+            parameters).
+        gradients, hessians, nominal: those of the bodies (bodies, 10), (bodies, 10, 10), and H0 (bodies, 10, 10).
+    """
+
+    consistency: Consistency
+    fitted: Fitted
+    normal: Array
+    score: Array
+    gradient: Array
+    hessian: Array
+    gradients: Array
+    hessians: Array
+    nominal: Array
+
+    @staticmethod
+    def from_fit(problem: Problem, consistency: Consistency, fitted: Fitted) -> _Deviating:
+        """Return the quadratic model of a consistent fit."""
+        matrix, stacked, chosen = problem.base.matrix, fitted.stacked, fitted.chosen
+        score = stacked.r.T @ (stacked.rho - stacked.r @ (matrix @ chosen.theta))
+        normal = stacked.r.T @ stacked.r
+        gradients, hessians = body_curvatures(consistency, fitted.nominal, chosen.theta, chosen.strength)
+        _, nominal = body_curvatures(consistency, fitted.nominal, fitted.nominal.theta, 1.0)
+        gradient = matrix.T @ score  # at the minimum, the gradients of data and prior are opposite
+        hessian = chosen.information - matrix.T @ normal @ matrix
+        places = consistency.places
+        np.add.at(gradient, places, -gradients)
+        hessian[places[:, :, None], places[:, None, :]] -= hessians
+        return _Deviating(consistency, fitted, normal, score, gradient, hessian, gradients, hessians, nominal)
+
+    def on(self, regression: Regression, weights: Array) -> _Deviating:
+        """Return the model with other equations with joint weights (dof,)."""
+        stacked = regression.stack(weights, prior=False)
+        beta = regression.base.matrix @ self.fitted.chosen.theta
+        return replace(self, normal=stacked.r.T @ stacked.r, score=stacked.r.T @ (stacked.rho - stacked.r @ beta))
+
+    def fit(self, base: BaseParameters, width: float) -> PriorFit:
+        """Return the fit with deviations of a width; with a width above zero, signs of friction are free too."""
+        chosen, places = self.fitted.chosen, self.consistency.places
+        gradient, hessian = self.gradient.copy(), self.hessian.copy()
+        if width > 0.0:
+            slope, curvature = limit_curvature(self.consistency, chosen.theta)
+            gradient, hessian = gradient - slope, hessian - curvature
+        inside = np.linalg.inv(self.hessians)
+        precision = np.linalg.inv(inside + width ** 2 * np.linalg.inv(self.nominal))
+        slope = np.einsum("bij,bjk,bk->bi", precision, inside, self.gradients)
+        np.add.at(gradient, places, slope)
+        hessian[places[:, :, None], places[:, None, :]] += precision
+        information = base.matrix.T @ self.normal @ base.matrix + hessian
+        slope = base.matrix.T @ self.score - gradient
+        free = np.eye(len(slope)) if chosen.free is None else chosen.free
+        theta = chosen.theta + free @ _solve_scaled(free.T @ information @ free, free.T @ slope)
+        return PriorFit(self.consistency.with_known(theta), chosen.strength, information, chosen.evidence, chosen.free)
+
+    def choose(self, problem: Problem) -> float:
+        """Return the smallest width of deviations that is not worse than the best one in cross-validation over blocks
+        of time, by a share of the corrected standard error (Nadeau and Bengio, 2003)."""
+        regression, weights = problem.regression, self.fitted.weights
+        blocks = [block for block in regression.blocks if block.rows]
+        if len(blocks) < _MIN_BLOCKS:
+            return 0.0
+        beta = problem.base.matrix @ self.fitted.chosen.theta
+        losses = np.zeros((len(INCONSISTENCIES), len(blocks)))
+        for k, block in enumerate(blocks):
+            normal, score = self.normal.copy(), self.score.copy()
+            for weight, factor in zip(weights, block.factors, strict=True):
+                rows = weight * factor.r[:, :-1]
+                normal[np.ix_(factor.columns, factor.columns)] -= rows.T @ rows
+                score[factor.columns] -= rows.T @ (weight * factor.r[:, -1] - rows @ beta[factor.columns])
+            others = replace(self, normal=normal, score=score)
+            for i, width in enumerate(INCONSISTENCIES):
+                values = problem.base.matrix @ others.fit(problem.base, width).theta
+                losses[i, k] = sum(weight ** 2 * factor.misfit(values)
+                                   for weight, factor in zip(weights, block.factors, strict=True))
+        power = sum(weight ** 2 * factor.power for weight, factor in zip(weights, regression.factors, strict=True))
+        logs = np.log(losses + _EXACT_SHARE * power / len(blocks))
+        best, n = logs[int(logs.mean(axis=1).argmin())], len(blocks)
+        excess = logs - best
+        error = excess.std(axis=1, ddof=1) * np.sqrt(1.0 / n + 1.0 / (n - 1))
+        return next(width for width, mean, one in zip(INCONSISTENCIES, excess.mean(axis=1), error, strict=True)
+                    if mean <= DEVIATION_ERRORS * one)
+
+
+_EXACT_SHARE = 1e-10  # of the squared torques: smaller errors are those of rounding
+
+
+def _solve_scaled(matrix: Array, right: Array) -> Array:
+    """Return the solution of a symmetric positive semidefinite system, scaled to a unit diagonal."""
+    size = 1.0 / np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    scaled = matrix * size * size[:, None]
+    scaled[np.diag_indices(len(scaled))] += 1e-13
+    return np.asarray(size * np.linalg.solve(scaled, size * right))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +280,7 @@ class Fitted:
         stacked, weights: equations, and joint weights (dof,) in units of independent noise.
         penalty: regularisation of friction.
         prior: other prior rows.
+        nominal: the nominal model, with the estimated total mass if that was unknown.
     """
 
     chosen: PriorFit
@@ -103,30 +288,44 @@ class Fitted:
     weights: Array
     penalty: FrictionPenalty
     prior: Rows
+    nominal: Nominal
 
 
-def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, bodies: Mapping[str, Array], metric: Metric,
-             weights: Array, strength: float | None) -> Fitted:
+def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, weights: Array,
+             strength: float | None, *, has_mass: bool = True, may_deviate: bool = False) -> Fitted:
     """Return the fit after alternating estimates of the noise, the regularisation of friction, and the prior strength.
-    weights (dof,): joint weights of `wls`, for the first fit."""
+
+    Args:
+        problem, consistency, nominal, metric, strength: see `consistent_ridge`.
+        weights: joint weights (dof,) of `wls`, for the first fit.
+        has_mass: whether the total mass of the nominal model is known. Otherwise the nominal masses are scaled to the
+            smallest divergence from the fitted bodies, in turn with the rest.
+        may_deviate: whether the fit may deviate from the consistent one afterwards. Otherwise a prior that costs more
+            than it gains is weakened.
+    """
     regression = problem.regression
     stacked = regression.stack(weights, prior=False)
     known = prior_rows(problem, weights, stacked)
     fit(consistency, problem.base, stacked, prior=known)  # raises an error for limits that contradict the data
     # Initial noise: residuals of the consistent fit with a very weak prior.
     chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, known, min(STRENGTHS)))
-    for _ in range(_PRIOR_ROUNDS):
+    ratio = 1.0
+    for _ in range(_PRIOR_ROUNDS if has_mass else _MASS_ROUNDS):
         deviation, independent = residual_noise(problem, problem.base.matrix @ chosen.theta)
         believed = np.sqrt(independent) / deviation
         stacked = regression.stack(believed, prior=False)
-        penalty = friction_penalty(problem, stacked, bodies)
+        penalty = friction_penalty(problem, stacked, dict(zip(consistency.bodies, nominal.matrices, strict=True)))
         prior = _with(prior_rows(problem, np.ones(regression.dof), stacked), penalty.rows, penalty.values)
         before = chosen
-        chosen = _no_worse_than_wls(problem, stacked, penalty,
-                                    _prior_fits(problem, consistency, nominal, metric, stacked, prior, strength))
-        if chosen.strength == before.strength:
+        fits = _prior_fits(problem, consistency, nominal, metric, stacked, prior, strength)
+        chosen = best_strength(fits) if may_deviate else _no_worse_than_wls(problem, stacked, penalty, fits)
+        if not has_mass:
+            products = np.linalg.solve(nominal.matrices, consistency.matrices(chosen.theta))
+            ratio = float(np.trace(products, axis1=1, axis2=2).mean() / 4.0)
+        if chosen.strength == before.strength and abs(np.log(ratio)) < _SAME_MASS:
             break
-    return Fitted(chosen, stacked, believed, penalty, prior)
+        nominal = nominal.scaled(ratio)
+    return Fitted(chosen, stacked, believed, penalty, prior, nominal)
 
 
 def _no_worse_than_wls(problem: Problem, stacked: Stacked, penalty: FrictionPenalty,
@@ -185,8 +384,7 @@ class _Parts:
                      + np.trace(penalty.errors.covariance(through @ self.curvature)))
 
 
-def _refit(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, found: Fitted,
-           near: Array) -> Array:
+def _refit(problem: Problem, consistency: Consistency, metric: Metric, found: Fitted, near: Array) -> Array:
     """Return theta (parameters,) of a fit with the noise, prior strength and friction regularisation of an earlier fit.
     near (parameters,): initial values. An error is raised if the equations lack a parameter of the earlier fit."""
     stacked = problem.regression.stack(found.weights, prior=False)
@@ -195,9 +393,10 @@ def _refit(problem: Problem, consistency: Consistency, nominal: Nominal, metric:
     prior = _with(prior, found.penalty.rows, found.penalty.values)
     with one_blas_thread():
         if metric == "euclidean":
-            best = _euclidean(problem, consistency, nominal, stacked, prior, found.chosen.strength)
+            best = _euclidean(problem, consistency, found.nominal, stacked, prior, found.chosen.strength)
             return consistency.with_known(best.theta)
-        [one] = _prior_fits(problem, consistency, nominal, metric, stacked, prior, found.chosen.strength, near)
+        [one] = _prior_fits(problem, consistency, found.nominal, metric, stacked, prior, found.chosen.strength,
+                            near)
         return consistency.with_known(one.theta)
 
 
