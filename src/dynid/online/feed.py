@@ -127,6 +127,11 @@ class Feed:
         self.has_moved, self._looked = slow is not None, -np.inf
 
     @property
+    def has_samples(self) -> bool:
+        """Whether the stream has samples, used or waiting for the filter."""
+        return bool(self._first) or np.isfinite(self.stamps.last_stamp)
+
+    @property
     def delay(self) -> float:
         """Delay of the rows relative to the raw samples, s; nan while the filter is not known."""
         return float("nan") if self._rows is None else self._rows.filter.delay

@@ -235,7 +235,7 @@ class Online(Streamed):
         if self.method not in INSTRUMENTAL:
             reference = None
         elif reference is None:
-            if math.isnan(self.last_stamp):
+            if not self._feed.has_samples:
                 raise ModelError(f"method '{self.method}' needs the commanded positions of every sample: "
                                  "feed(t, q, tau, reference); in a log map their columns (`--set log.reference=[...]`),"
                                  f" in a line of text add \"reference\", or {self.model.dof} numbers after the torques",
