@@ -11,9 +11,10 @@ from example_scripts import example
 from refusals import refused
 
 import dynid
-from dynid.actuators import ActuatorLog, identify_actuators, pendulum
+from dynid.actuators import ActuatorLog, friction_choice, identify_actuators, pendulum
 from dynid.actuators.input_checks import unwrapped
 from dynid.actuators.result_checks import role
+from dynid.errors import NotPossibleError
 from reproductions._mujoco_servos import Machine
 from reproductions._servos import Servo, motions, simulate
 
@@ -134,6 +135,28 @@ def test_pid_cascade_and_current_laws_are_recovered():
     found = identify_actuators(ROBOT, log, law="current", friction="m1", diagnose=False)
     near(found["j", "kt"], 0.6, 0.03)
     assert not found["j", "delay"].identified
+
+
+def test_current_law_needs_no_commands():
+    command = motions(1, 600, RATE, 3)
+    q = simulate([Servo(0.5, 0.15, 0.01, "current", {"kt": 0.6}, PLAIN)], command, RATE)[0][:, None]
+    log = dynid.Recording(np.arange(600) / RATE, q, np.zeros_like(q), joints=("j",), current=command[0][:, None])
+    assert log.reference is None
+    found = identify_actuators(ROBOT, log, law="current", friction="m1", diagnose=False)
+    near(found["j", "kt"], 0.6, 0.03)
+
+
+def test_divergence_on_a_part_of_the_logs_leaves_m1_with_a_note(monkeypatch):
+    """The search of a half of the logs may diverge although that of all logs does not."""
+    def diverge(*_, **__):
+        raise NotPossibleError("the simulation diverges near kt = 1", code="simulation-diverges")
+
+    log = servo_log(rows=300)
+    monkeypatch.setattr(friction_choice, "left_out_errors", diverge)
+    found = identify_actuators(ROBOT, log, gains=GAINS, delay=0.0, diagnose=False)
+    assert found.friction == "m1" and found.comparison == ()
+    text = next(note.text for note in found.notes if note.code == "friction-not-compared")
+    assert "diverges near kt = 1" in text and "M1" in text
 
 
 def test_encoder_bias_and_backlash_are_recovered():

@@ -100,6 +100,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
                 for k, (problem, start) in enumerate(zip(problems, starts, strict=True), 1)]
 
     comparison: tuple[FrictionTrial, ...] = ()
+    uncompared: list[Note] = []
     plain: list[Refinement] | None = None
 
     def make(model: str) -> list[ChainProblem]:
@@ -115,7 +116,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         stages = [replace(stage, problem=quick_enough(stage.problem, fit.x)) for stage, fit in
                   zip(stages, plain, strict=True)]
     if friction == "auto":
-        friction, comparison = choose_friction(make, start, restart, progress)
+        friction, comparison, uncompared = choose_friction(make, start, restart, progress)
     problems = make(friction)
     starts = [start(k, problem, friction) for k, problem in enumerate(problems)]
     coarse = plain if friction == "m1" and plain is not None else refined(problems, starts)
@@ -124,7 +125,8 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     fits = [refine(problem, fit.solution if restart is None else fit.x, share=fit.share,
                    progress=prefixed(progress, f"second stage: simulation, chain {k} of {len(problems)}, "))
             for k, (problem, fit) in enumerate(zip(problems, coarse, strict=True), 1)]
-    return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose,
+    notes = [*(Note("log", remark) for remark in remarks), *uncompared]
+    return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, notes, diagnose,
                      progress)
 
 
@@ -229,9 +231,8 @@ def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
 
 def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, friction: str, stages: Sequence[Stage],
               problems: Sequence[ChainProblem], fits: Sequence[Refinement], comparison: tuple[FrictionTrial, ...],
-              remarks: Sequence[str], diagnose: bool, progress: ProgressCallback) -> ActuatorEstimate:
+              notes: list[Note], diagnose: bool, progress: ProgressCallback) -> ActuatorEstimate:
     parameters: list[ActuatorValue] = []
-    notes = [Note("log", remark) for remark in remarks]
     findings: list[Finding] = []
     determined: list[Bools] = []
     simulated = [np.tile(np.median(entry.recording.q, axis=0), (len(entry.recording), 1)) for entry in entries]
@@ -257,7 +258,7 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
     order = {joint: j for j, joint in enumerate(robot.joint_names)}
     parameters.sort(key=lambda one: order[one.joint])
     logs = tuple(SimulatedLog(entry.recording.source, entry.recording.t, entry.recording.q, positions,
-                              entry.recording.q if entry.recording.reference is None else entry.recording.reference)
+                              np.asarray(entry.recording.reference))
                  for entry, positions in zip(entries, simulated, strict=True))
     return ActuatorEstimate(robot.name, robot.joint_names, law.name, friction, tuple(parameters), tuple(notes),
                             tuple(findings), comparison, logs, first / max(count, 1),
