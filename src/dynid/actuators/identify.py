@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.actuators.chains import LARGEST_STEP, SIMULATION_STEPS, robot_chains
+from dynid.actuators.columns import KP
 from dynid.actuators.drive_limits import error_shares
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.friction_choice import JointValues, choose_friction
@@ -20,7 +21,7 @@ from dynid.actuators.parameters import FRICTION_MODELS, OPTIONAL_PARAMETERS
 from dynid.actuators.posterior import actuator_posterior
 from dynid.actuators.problem import ActuatorLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
-from dynid.actuators.result_checks import causes, unequal_joints
+from dynid.actuators.result_checks import causes, unequal_joints, worse_than_command
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.findings import Finding, Note
@@ -257,13 +258,17 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
     notes.append(_scale_note(law, problems[0]))
     order = {joint: j for j, joint in enumerate(robot.joint_names)}
     parameters.sort(key=lambda one: order[one.joint])
+    follows = any(np.any(problem.numbers(fit.x, log)[:, KP] != 0.0) for problem, fit in zip(problems, fits, strict=True)
+                  for log in problem.logs)
     logs = tuple(SimulatedLog(entry.recording.source, entry.recording.t, entry.recording.q, positions,
-                              np.asarray(entry.recording.reference))
+                              entry.recording.reference if follows else None)
                  for entry, positions in zip(entries, simulated, strict=True))
-    return ActuatorEstimate(robot.name, robot.joint_names, law.name, friction, tuple(parameters), tuple(notes),
-                            tuple(findings), comparison, logs, first / max(count, 1),
-                            max(fit.iterations for fit in fits), max(fit.gradient_error for fit in fits),
-                            actuator_posterior(robot, entries, problems, fits, determined, simulated))
+    found = ActuatorEstimate(robot.name, robot.joint_names, law.name, friction, tuple(parameters), tuple(notes),
+                             tuple(findings), comparison, logs, first / max(count, 1),
+                             max(fit.iterations for fit in fits), max(fit.gradient_error for fit in fits))
+    posterior = actuator_posterior(robot, entries, problems, fits, determined, simulated)
+    worse = worse_than_command(found)
+    return replace(found, findings=(*worse, *found.findings), posterior=replace(posterior, unusable=found.unusable))
 
 
 def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: Stage) -> list[ActuatorValue]:
