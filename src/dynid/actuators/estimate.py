@@ -147,7 +147,7 @@ class DelayedCommand:
                 trials.append((float(np.mean(np.abs(left - offset))), float(delay), offset))
             error, delay, offset = min(trials)
             found[:, j] = delay, offset, error
-        return DelayedCommand(*found, is_constant)
+        return DelayedCommand(found[0], found[1], found[2], is_constant)
 
     @property
     def mean_error(self) -> float:

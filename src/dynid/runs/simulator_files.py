@@ -260,11 +260,13 @@ def listed(texts: Sequence[str], count: int) -> str:
 
 def _without(joints: tuple[SimulatedJoint, ...], unwritten: Sequence[UndeterminedValue]) -> tuple[SimulatedJoint, ...]:
     """Return the joints without some values. A joint without a gain has no drive, and keeps that of the file."""
-    names = {joint.name: {one.name for one in unwritten if one.joint == joint.name} for joint in joints}
-    none = SimulatedJoint("")
-    return tuple(replace(joint, **dict.fromkeys(set(PASSIVE) & names[joint.name]),
-                         **{name: getattr(none, name) for name in _DRIVE
-                            if name in names[joint.name] or names[joint.name] & _GAINS}) for joint in joints)
+    none, kept = SimulatedJoint(""), []
+    for joint in joints:
+        names = {one.name for one in unwritten if one.joint == joint.name}
+        names |= set(_DRIVE) if names & _GAINS else set()
+        values: dict[str, Any] = {name: None if name in PASSIVE else getattr(none, name) for name in names}
+        kept.append(replace(joint, **values))
+    return tuple(kept)
 
 
 def _export(posterior: ActuatorPosterior, settings: ActuatorSettings, output: Path, options: ExportOptions,

@@ -103,15 +103,14 @@ def cross_validate(problem: Problem | LinearModel, data: Data | str | None = Non
             default it is computed.
         options: options of the method.
     """
-    if isinstance(data, str):
-        data, method = None, data
+    logs, method = (None, data) if isinstance(data, str) else (data, method)
     if not isinstance(problem, Problem):
-        if data is None or not hasattr(problem, "regressor"):
+        if logs is None or not hasattr(problem, "regressor"):
             raise ModelError("cross_validate needs a model and its data, or a Problem",
                              "write cross_validate(model, samples) or cross_validate(Problem.from_model(model, "
                              "samples))", "no-data")
-        problem = Problem.from_model(problem, data)
-    elif data is not None:
+        problem = Problem.from_model(problem, logs)
+    elif logs is not None:
         raise ModelError("a Problem already contains its data", "write cross_validate(problem)", "data-given-twice")
     if estimate is None:
         estimate = identify(problem, method=method, **dict(options or {}))

@@ -207,7 +207,7 @@ def _triangular_root(correlation: Array) -> Array:
     """Return the lower triangular root (k, k) of a correlation matrix whose smallest eigenvalues may be rounded to
     negative numbers."""
     values, vectors = np.linalg.eigh(correlation)
-    upper = np.linalg.qr((vectors * np.sqrt(np.maximum(values, _SMALLEST_EIGENVALUE))).T, mode="r")
+    upper = np.asarray(np.linalg.qr((vectors * np.sqrt(np.maximum(values, _SMALLEST_EIGENVALUE))).T, mode="r"))
     return np.asarray(upper.T * np.where(np.diag(upper) < 0.0, -1.0, 1.0))
 
 

@@ -41,10 +41,10 @@ def _positions(data: ActuatorData) -> Mapping[str, Any]:
 
 def _figure(data: ActuatorData, j: int, name: str) -> Figure:
     log = data.estimate.logs[0]
-    signals = [(log.measured, "measured", MEASURED, 4.0), (log.command, "command", LIGHT, 1.2),
-               (log.simulated, "simulated", BLUE, 1.4)]
-    shown = [(signal[:, j], *style) for signal, *style in signals if signal is not None]
-    columns = np.column_stack([signal for signal, *_ in shown])
+    signals = ((log.measured, "measured", MEASURED, 4.0), (log.command, "command", LIGHT, 1.2),
+               (log.simulated, "simulated", BLUE, 1.4))
+    shown = [(signal[:, j], words, colour, width) for signal, words, colour, width in signals if signal is not None]
+    columns = np.column_stack([one[0] for one in shown])
     rows = thinned_rows(columns, _JOINT_POINTS)
     x = numbers(log.t[rows] - log.t[0], 6)
     hover = "%{y:.4~g} rad at %{x:.3f} s"
