@@ -294,11 +294,14 @@ def role(name: str) -> str:
 
 
 def worse_than_command(estimate: ActuatorEstimate) -> list[Finding]:
-    """Return a finding if simulated positions of joints are worse than those of the trivial model `DelayedCommand`."""
+    """Return a finding if simulated positions of joints are worse than those of the trivial model `DelayedCommand`, and
+    no other finding on these joints names a cause."""
+    explained = {joint for one in estimate.findings if one.severity != "info" for joint in one.joints}
     own = np.average([log.mean_error for log in estimate.logs], axis=0, weights=[len(log.t) for log in estimate.logs])
     trivial = estimate.delayed_command
-    worse = [j for j in np.argsort(trivial.error - own) if own[j] > trivial.error[j] + _SMALL_ERROR]
-    if not worse and not estimate.unusable:
+    worse = [j for j in np.argsort(trivial.error - own)
+             if own[j] > trivial.error[j] + _SMALL_ERROR and estimate.joints[j] not in explained]
+    if not worse:
         return []
     listed = ", ".join(f"{estimate.joints[j]} {1e3 * own[j]:.3g} instead of {1e3 * trivial.error[j]:.3g} mrad"
                        for j in worse)
