@@ -24,6 +24,9 @@ from dynid.simulation.plant import (
     LOAD_WIDTH,
     LOW,
     MOTORING,
+    SLIP_JOINT,
+    SLIP_RADIUS,
+    SLIP_STIFFNESS,
     STATIC,
     STICK,
     TANH,
@@ -150,3 +153,26 @@ def curve_torques(plant: Plant, q: Array, dq: Array, net: Array) -> None:
         f = call_curve(plant.addresses[c], x, v, plant.values, int(row[CURVE_VALUES]))
         for j in range(low, high):
             net[j] -= row[CURVE_DIRECTION + j] * f
+
+
+@njit(**INNER_BORROWING)
+def slip_torques(slips: Array, y: Array, dy: Array, net: Array) -> None:
+    """Subtract the torques of all play operators from the net torques, and set the derivatives of their states to zero.
+
+    The last states of y are the positions p from which the operators are deflected by q - p, limited to their radii.
+    They are constant within a step, so that the torque is a continuous function of the position (see `settle_slips`).
+    """
+    first = len(y) - len(slips)
+    for e in range(len(slips)):
+        j, radius = int(slips[e, SLIP_JOINT]), slips[e, SLIP_RADIUS]
+        net[j] -= slips[e, SLIP_STIFFNESS] * min(max(y[j] - y[first + e], -radius), radius)
+        dy[first + e] = 0.0
+
+
+@njit(**INNER_BORROWING)
+def settle_slips(slips: Array, y: Array) -> None:
+    """Move the positions p of all play operators after a step, so that no deflection q - p exceeds its radius."""
+    first = len(y) - len(slips)
+    for e in range(len(slips)):
+        q, radius = y[int(slips[e, SLIP_JOINT])], slips[e, SLIP_RADIUS]
+        y[first + e] = min(max(y[first + e], q - radius), q + radius)

@@ -13,7 +13,7 @@ from dynid.dynamics.state import pack
 from dynid.dynamics.tree import robot_tree
 from dynid.errors import ModelError
 from dynid.model import Bodies, Curve, Dry, FlexibleModel, Linear, LinearModel, Load, Model, complete
-from dynid.model.elements import Bristles, Element
+from dynid.model.elements import Bristles, Element, MaxwellSlip
 from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 from dynid.simulation.chain import chain_rows
@@ -25,6 +25,8 @@ TANH, ARCTAN, HARD, STICK, SOFT = 0.0, 1.0, 2.0, 3.0, 4.0  # SOFT: a tanh that m
 MOTORING, GENERATING, LOAD_KIND, LOAD_WIDTH = range(4)
 # A row of a curve: the joints from LOW to HIGH of its direction, and the index of its first value.
 CURVE_LOW, CURVE_HIGH, CURVE_VALUES, CURVE_DIRECTION = range(4)
+# A row of a play operator: its joint, its stiffness (N m/rad or N/m), and its radius (rad or m).
+SLIP_JOINT, SLIP_STIFFNESS, SLIP_RADIUS = range(3)
 _SIGN_KINDS = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}
 COMPILED_MOTOR_FRICTION = ("viscous", "coulomb")  # friction of motors that compiled code supports
 
@@ -122,6 +124,7 @@ class Plant(NamedTuple):
         lugre: rows of LuGre friction (n, 6), see `LuGre.array`.
         ripple: rows of torque ripple (n, 3), which adds to the motor torques.
         flexible: rows of flexible joints (n, 6), see `Flexible.array`.
+        slips: rows of play operators (s, 3), whose states are the positions from which they are deflected.
         places, wrenches: points (k, 14) and values (ticks, k, 6) of external wrenches, see `state.add_wrenches`.
     """
 
@@ -140,6 +143,7 @@ class Plant(NamedTuple):
     lugre: Array
     ripple: Array
     flexible: Array
+    slips: Array
     places: Array
     wrenches: Array
 
@@ -149,7 +153,13 @@ class Plant(NamedTuple):
 
     @property
     def states(self) -> int:
-        """Size of the state: joint positions and velocities, LuGre states, motor positions and velocities."""
+        """Size of the state: joint positions and velocities, LuGre states, motor positions and velocities, play
+        operators."""
+        return self.first_slip + len(self.slips)
+
+    @property
+    def first_slip(self) -> int:
+        """Index of the state of the first play operator."""
         return 2 * self.dof + len(self.lugre) + 2 * len(self.flexible)
 
 
@@ -182,8 +192,8 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
     return Plant(tree.parent, tree.gravity, _rows(whole.robot, elements), extra if np.any(extra) else none,
                  viscous if np.any(viscous) else none, spring, constant, _dry(elements, n), *_curves(elements, n),
                  _load(elements, n), _bristles(elements, n, lugre),
-                 np.zeros((0, 3)) if ripple is None else ripple.array(n), springs, np.zeros((0, 14)),
-                 np.zeros((1, 0, 6)))
+                 np.zeros((0, 3)) if ripple is None else ripple.array(n), springs, _slips(elements),
+                 np.zeros((0, 14)), np.zeros((1, 0, 6)))
 
 
 def _rows(robot: Robot, elements: tuple[Element, ...]) -> Any:
@@ -219,6 +229,13 @@ def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> A
         rows[one.joint] = (one.force / one.reach, one.damping / one.reach, 0.0, one.force, one.force * one.ratio,
                            one.vs)
     return rows
+
+
+def _slips(elements: tuple[Element, ...]) -> Array:
+    """Return the rows (s, 3) of the play operators of a model."""
+    rows = [[one.joint, one.force / one.radius, one.radius] for one in elements
+            if isinstance(one, MaxwellSlip) and one.force != 0.0]
+    return np.array(rows, dtype=float).reshape(-1, 3)
 
 
 def _dry(elements: tuple[Element, ...], dof: int) -> Array:
