@@ -10,14 +10,16 @@ from refusals import refused
 
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.model import Dahl, Delay, LuGreFriction, Model, RigidBodies, RotorInertia, Viscous, make_terms
+from dynid.estimate.fitted import scaled_model
+from dynid.model import Dahl, Delay, Hysteresis, LuGreFriction, Model, RigidBodies, RotorInertia, Viscous, make_terms
 from dynid.model.term import MotionSegment
 from dynid.recording import Samples
 from dynid.recording.samples import Decimation
 from dynid.regression import TorqueEquations, base_parameters, fold
+from dynid.regression.equations import memory_states
 from dynid.regression.residual_series import residuals
 from dynid.robot import Robot
-from dynid.simulation import PD, LuGre, Reference, simulate
+from dynid.simulation import PD, LuGre, Reference, TorqueDriven, simulate
 
 ROBOT = Robot.builtin("arm3r")
 
@@ -198,8 +200,121 @@ def test_a_simulated_lugre_model_is_the_machine():
     np.testing.assert_allclose(ours.q, theirs.q, atol=1e-9)
 
 
+def _play(q, radius):
+    """State of a play operator over its radius along q (samples,), from zero: written as a loop over the samples."""
+    found = [0.0]
+    for before, now in zip(q[:-1], q[1:], strict=True):
+        found.append(max(-radius, min(radius, found[-1] + (now - before))))
+    return np.array(found) / radius
+
+
+def test_columns_of_hysteresis_are_play_operators_along_each_segment():
+    """Default radii are shares of the range of motion in the data; after a gap the states start again at zero."""
+    t = np.arange(3000) / 200.0
+    q, dq, ddq = _sines(t)
+    samples = replace(Samples.from_arrays(q, dq, ddq, np.zeros_like(q), t=t, rate=200.0),
+                      segments=np.array([[0, 1700], [1800, 3000]]))
+    model = scaled_model(Model(ROBOT, (RigidBodies(), Hysteresis(joints=(1, 3)))), [samples])
+    states = memory_states(model, samples, slice(None))
+    y = model.regressor(q, dq, ddq, memory=states)
+    for start, stop in samples.segments:
+        rows = slice(start, stop)
+        for j in (0, 2):
+            for k, share in enumerate((0.003, 0.01, 0.03, 0.1)):
+                range_ = np.ptp(q[np.r_[0:1700, 1800:3000], j])
+                column = y[rows, j, model.parameters.index(f"Fh{k + 1}_{j + 1}")]
+                np.testing.assert_allclose(column, _play(q[rows, j], share * range_), atol=1e-12)
+    again = model.with_learned(model.learned)
+    np.testing.assert_array_equal(again.terms[1].reaches(ROBOT), model.terms[1].reaches(ROBOT))
+    absolute = Hysteresis(radii=(0.02, 0.3), unit="rad", joints=(2,)).memory(model, MotionSegment(t, q, dq, ddq))
+    np.testing.assert_allclose(absolute, np.column_stack([_play(q[:, 1], r) for r in (0.02, 0.3)]), atol=1e-12)
+
+
+@pytest.mark.parametrize("step", [None, 2.5e-4, "adaptive"])
+def test_simulated_hysteresis_is_the_equation_of_motion_in_fine_steps(step):
+    """A mass that slides and turns back, against a semi-implicit integration with steps of 10 us."""
+    emps = Robot.builtin("emps")
+    model = Model(emps, (*make_terms(emps, friction=["viscous"]), Hysteresis(radii=(0.002, 0.02), unit="rad")))
+    theta = np.array([{"Fv": 200.0, "M": 95.0, "Fh1_": 15.0, "Fh2_": 30.0}.get(p.symbol, 0.0)
+                      for p in model.parameters])
+    t = np.arange(1000) / 1000.0
+    force = (300.0 * np.sin(2 * np.pi * 2.0 * t) * np.exp(-2.0 * t))[:, None]
+    found = simulate(model, theta, TorqueDriven(force), Reference(*np.zeros((3, len(t), 1)), 1000.0), step=step)
+    q, dq, states, expected = 0.0, 0.0, [0.0, 0.0], []
+    for tau in force[:, 0].tolist():
+        expected.append(q)
+        for _ in range(100):
+            friction = 200.0 * dq + 15.0 * states[0] / 0.002 + 30.0 * states[1] / 0.02
+            dq += 1e-5 * (tau - friction) / 95.0
+            q += 1e-5 * dq
+            states = [max(-r, min(r, s + 1e-5 * dq)) for s, r in zip(states, (0.002, 0.02), strict=True)]
+    assert np.ptp(expected) > 0.04
+    np.testing.assert_allclose(found.q[:, 0], expected, atol=2e-4 * np.ptp(expected))
+
+
+def _simulated_hysteresis(noise=0.05, seed=0):
+    """A simulated arm with hysteresis at every joint, its log and its parameters by name."""
+    model = Model(ROBOT, (*make_terms(ROBOT, rotor=True, friction=["viscous"]),
+                          Hysteresis(radii=(0.03, 0.3), unit="rad", ridge=0.0)))
+    truth = {"Ia": 0.3, "Fv": 0.4, "Fh1_": 0.8, "Fh2_": 1.5}
+    theta = np.array([truth.get(p.symbol, p.nominal or 0.0) for p in model.parameters])
+    t = np.arange(8000) / 1000.0
+    motion = simulate(model, theta, PD(np.full(3, 400.0), np.full(3, 40.0)), Reference(*_sines(t), 1000.0))
+    disturbance = noise * np.random.default_rng(seed).normal(size=motion.tau.shape)
+    return model, replace(motion.samples(), tau=motion.tau + disturbance), truth
+
+
+@pytest.mark.parametrize("method", ["wls", "pc-wls"])
+def test_simulated_hysteresis_is_recovered_within_its_intervals(method):
+    model, samples, truth = _simulated_hysteresis()
+    estimate = identify(Problem.from_model(model, samples), method=method)
+    places = [k for k, name in enumerate(estimate.names) if name.startswith("Fh")]
+    wanted = np.array([truth[estimate.names[k][:-1]] for k in places])
+    assert len(places) == 6
+    assert np.all(np.abs(estimate.values[places] - wanted) <= 3.0 * estimate.std[places])
+    assert np.all(estimate.std[places] < 0.05)
+    coulomb = Model(ROBOT, make_terms(ROBOT, rotor=True, friction=["viscous", "coulomb"]))
+    plain = identify(Problem.from_model(coulomb, samples), method=method)
+    assert estimate.diagnostics.relative_error < 0.5 * plain.diagnostics.relative_error
+
+
+@pytest.mark.parametrize("method", ["wls", "pc-wls"])
+def test_coefficients_of_hysteresis_are_never_negative(method):
+    """Torques with hysteresis of the wrong sign, which would add energy."""
+    model, samples, _ = _simulated_hysteresis()
+    states = model.memory(MotionSegment(samples.t, samples.q, samples.dq, samples.ddq))
+    pushed = replace(samples, tau=samples.tau - 4.0 * states[:, 1::2])
+    estimate = identify(Problem.from_model(model, pushed), method=method)
+    values = dict(zip(model.parameters.names, estimate.full, strict=True))
+    assert all(value >= 0.0 for name, value in values.items() if name.startswith("Fh"))
+    assert max(values[f"Fh2_{j}"] for j in (1, 2, 3)) < 0.1
+
+
+def test_hysteresis_dissipates_over_closed_paths():
+    rng = np.random.default_rng(0)
+    term = Hysteresis(radii=(0.01, 0.2, 3.0), unit="rad", joints=(1,))
+    for _ in range(20):
+        corners = np.append(0.0, rng.normal(size=rng.integers(2, 8)))
+        once = np.interp(np.linspace(0.0, len(corners), 4001), np.arange(len(corners) + 1), np.append(corners, 0.0))
+        q = np.tile(once[:-1], 4)[:, None] * np.ones(3)  # the first cycles bring the states onto a closed path
+        states = term.memory(Model(ROBOT), MotionSegment(np.arange(len(q)) / 100.0, q, *np.zeros((2, *q.shape))))
+        torque = states @ rng.uniform(0.0, 2.0, 3)
+        last = slice(3 * 4000, None)
+        work = np.sum(0.5 * (torque[last][1:] + torque[last][:-1]) * np.diff(q[last, 0]))
+        assert work >= -1e-9
+        # From rest the energy that has come in is never below zero: what is stored comes back at most.
+        assert np.cumsum(0.5 * (torque[1:] + torque[:-1]) * np.diff(q[:, 0])).min() >= -1e-9
+
+
 def test_what_cannot_be_is_refused():
     with refused(ModelError, "unknown-shape", "delta"):
         LuGreFriction(free=("delta",))
     with refused(ModelError, "wrong-count", "reach"):
         Model(ROBOT, (Dahl(reach=(0.1, 0.2)),))
+    for radii in ((), (0.1, 0.1), (0.1, -0.2), (0.1, np.nan), "wide", 0.1):
+        with refused(ModelError, "bad-radii", "ascending"):
+            Hysteresis(radii=radii)
+    with refused(ModelError, "unknown-unit", "degrees"):
+        Hysteresis(unit="degrees")
+    with refused(ModelError, "wrong-count", "ranges", "3"):
+        Model(ROBOT, (Hysteresis(ranges=(1.0, 2.0)),))

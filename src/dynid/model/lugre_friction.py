@@ -43,10 +43,10 @@ def bending(z: float, v: float, g: float, reach: float) -> float:
 
 
 @njit(**OPTIONS)
-def bristles(q: Array, dq: Array, reach: float, ratio: float, vs: float, start: float, z: Array, dz: Array) -> None:
-    """Compute z and dz/dt (samples,) along q, dq (samples,) from z = start: dz/dt = (dq - |dq| z / g) / reach, g = 1 +
+def bristles(q: Array, dq: Array, reach: float, ratio: float, vs: float, z: Array, dz: Array) -> None:
+    """Compute z and dz/dt (samples,) along q, dq (samples,) from z = 0: dz/dt = (dq - |dq| z / g) / reach, g = 1 +
     (ratio - 1) exp(-(dq / vs)^2), exact for constant g between samples."""
-    state = start
+    z[0], state = 0.0, 0.0
     for k in range(len(q)):
         if k > 0:
             state = bend(state, q[k] - q[k - 1], level(0.5 * (dq[k] + dq[k - 1]), ratio, vs), reach)
@@ -87,14 +87,13 @@ class LuGreFriction(ShapedFriction):
     def channels(self, robot: Robot) -> int:
         return 2 * len(chosen(robot, self.joints))
 
-    def memory(self, model: TorqueModel, motion: MotionSegment, start: Array | None = None) -> Array:
+    def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
         """Return the bristle deflection z and its rate of each joint along a motion (samples, 2 joints)."""
         own = chosen(model.robot, self.joints)
         found = np.zeros((2 * len(own), len(motion.t)))
-        first = np.zeros(len(found)) if start is None else start
         for k, (j, (reach, ratio, vs)) in enumerate(zip(own, self.shapes(model.robot).T, strict=True)):
             bristles(np.ascontiguousarray(motion.q[:, j]), np.ascontiguousarray(motion.dq[:, j]), float(reach),
-                     float(ratio), float(vs), float(first[2 * k]), found[2 * k], found[2 * k + 1])
+                     float(ratio), float(vs), found[2 * k], found[2 * k + 1])
         return found.T
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
@@ -146,14 +145,13 @@ class Dahl(ShapedFriction):
     def channels(self, robot: Robot) -> int:
         return len(chosen(robot, self.joints))
 
-    def memory(self, model: TorqueModel, motion: MotionSegment, start: Array | None = None) -> Array:
+    def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
         """Return the friction state z (samples, joints), between -1 and 1, along a motion."""
         own = chosen(model.robot, self.joints)
         found, rate = np.zeros((len(own), len(motion.t))), np.zeros(len(motion.t))
-        first = np.zeros(len(own)) if start is None else start
-        for z, j, reach, state in zip(found, own, self.shapes(model.robot)[0], first, strict=True):
+        for z, j, reach in zip(found, own, self.shapes(model.robot)[0], strict=True):
             bristles(np.ascontiguousarray(motion.q[:, j]), np.ascontiguousarray(motion.dq[:, j]), float(reach), 1.0,
-                     1.0, float(state), z, rate)
+                     1.0, z, rate)
         return found.T
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
@@ -180,9 +178,9 @@ _DEFAULT_RADII = (0.003, 0.01, 0.03, 0.1)
 
 @njit(**OPTIONS)
 def slip(q: Array, radii: Array, states: Array) -> None:
-    """Compute the states s / r (operators, samples) of play operators along q (samples,), from the first column."""
+    """Compute the states s / r (operators, samples) of play operators along q (samples,), from zero."""
     for i in range(len(radii)):
-        state = states[i, 0]
+        state = 0.0
         for k in range(1, len(q)):
             state = min(max(state + (q[k] - q[k - 1]) / radii[i], -1.0), 1.0)
             states[i, k] = state
@@ -194,8 +192,8 @@ class Hysteresis:
 
     The state s_k follows the change of the position and is limited to -r_k .. r_k. After a reversal, the torque of an
     operator therefore changes from -Fhk to Fhk in proportion to the distance, over 2 r_k. The torque depends on the
-    path and not on the speed. It is linear in Fhk, all non-negative, so that the term dissipates energy over every closed
-    path. At the start of a motion, and after a gap, the states are unknown; they are assumed to be zero, the middle of
+    path and not on the speed. It is linear in Fhk, all non-negative, so that the term dissipates energy over every
+    closed path. At the start of a motion, and after a gap, the states are unknown; they are assumed to be zero, the middle of
     their range, and are exact once the joint has moved by 2 r_k in one direction. For samples without an order in time
     the torque is Fhk sign(dq), that of a joint that has slid far enough.
 
@@ -261,11 +259,9 @@ class Hysteresis:
     def channels(self, robot: Robot) -> int:
         return len(self.radii) * len(chosen(robot, self.joints))
 
-    def memory(self, model: TorqueModel, motion: MotionSegment, start: Array | None = None) -> Array:
+    def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
         """Return the states s / r (samples, joints x operators), between -1 and 1, along a motion."""
         found, count = np.zeros((self.channels(model.robot), len(motion.t))), len(self.radii)
-        if start is not None:
-            found[:, 0] = start
         for k, (j, radii) in enumerate(zip(chosen(model.robot, self.joints), self.reaches(model.robot), strict=True)):
             slip(np.ascontiguousarray(motion.q[:, j]), radii, found[count * k:count * (k + 1)])
         return found.T
@@ -273,11 +269,10 @@ class Hysteresis:
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
         """Yield the states s / r of each joint from the states at the previous sample."""
         q_before, _, states = before
-        count = len(self.radii)
-        for k, (j, radii) in enumerate(zip(chosen(robot, self.joints), self.reaches(robot).tolist(), strict=True)):
-            for i, radius in enumerate(radii):
-                moved = states[:, count * k + i] + (q[:, j] - q_before[:, j]) / radius
-                yield np.minimum(np.maximum(moved, -1.0), 1.0)
+        own = np.repeat(chosen(robot, self.joints), len(self.radii))
+        moved = np.minimum(np.maximum(states + (q[:, own] - q_before[:, own]) / self.reaches(robot).ravel(), -1.0), 1.0)
+        for channel in range(len(own)):
+            yield moved[:, channel]
 
     def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
         count = len(self.radii)
