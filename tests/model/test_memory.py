@@ -201,15 +201,23 @@ def test_a_simulated_lugre_model_is_the_machine():
 
 
 def _play(q, radius):
-    """State of a play operator over its radius along q (samples,), from zero: written as a loop over the samples."""
-    found = [0.0]
+    """State of a play operator over its radius along q (samples,), a loop over the samples: the mean of both states in
+    which it may be at the start."""
+    found = [[-radius, radius]]
     for before, now in zip(q[:-1], q[1:], strict=True):
-        found.append(max(-radius, min(radius, found[-1] + (now - before))))
-    return np.array(found) / radius
+        found.append([max(-radius, min(radius, state + (now - before))) for state in found[-1]])
+    return np.mean(found, axis=1) / radius
+
+
+def _columns(term, q):
+    """Columns (samples, parameters) of a term of one joint of the arm along positions q (samples, 3)."""
+    still = np.zeros_like(q)
+    states = term.memory(Model(ROBOT), MotionSegment(np.arange(len(q)) / 100.0, q, still, still))
+    return np.column_stack([values for _, _, values in term.remembered(ROBOT, q, still, still, states)])
 
 
 def test_columns_of_hysteresis_are_play_operators_along_each_segment():
-    """Default radii are shares of the range of motion in the data; after a gap the states start again at zero."""
+    """Default radii are shares of the range of motion in the data; after a gap the states are unknown again."""
     t = np.arange(3000) / 200.0
     q, dq, ddq = _sines(t)
     samples = replace(Samples.from_arrays(q, dq, ddq, np.zeros_like(q), t=t, rate=200.0),
@@ -226,7 +234,7 @@ def test_columns_of_hysteresis_are_play_operators_along_each_segment():
                 np.testing.assert_allclose(column, _play(q[rows, j], share * range_), atol=1e-12)
     again = model.with_learned(model.learned)
     np.testing.assert_array_equal(again.terms[1].reaches(ROBOT), model.terms[1].reaches(ROBOT))
-    absolute = Hysteresis(radii=(0.02, 0.3), unit="rad", joints=(2,)).memory(model, MotionSegment(t, q, dq, ddq))
+    absolute = _columns(Hysteresis(radii=(0.02, 0.3), unit="rad", joints=(2,)), q)
     np.testing.assert_allclose(absolute, np.column_stack([_play(q[:, 1], r) for r in (0.02, 0.3)]), atol=1e-12)
 
 
@@ -240,14 +248,16 @@ def test_simulated_hysteresis_is_the_equation_of_motion_in_fine_steps(step):
     t = np.arange(1000) / 1000.0
     force = (300.0 * np.sin(2 * np.pi * 2.0 * t) * np.exp(-2.0 * t))[:, None]
     found = simulate(model, theta, TorqueDriven(force), Reference(*np.zeros((3, len(t), 1)), 1000.0), step=step)
-    q, dq, states, expected = 0.0, 0.0, [0.0, 0.0], []
+    q, dq, expected = 0.0, 0.0, []
+    slips = [(0.5 * force / r, r, start * r) for force, r in ((15.0, 0.002), (30.0, 0.02)) for start in (-1.0, 1.0)]
+    stiffness, radius, states = np.array(slips).T.tolist()
     for tau in force[:, 0].tolist():
         expected.append(q)
         for _ in range(100):
-            friction = 200.0 * dq + 15.0 * states[0] / 0.002 + 30.0 * states[1] / 0.02
+            friction = 200.0 * dq + sum(k * s for k, s in zip(stiffness, states, strict=True))
             dq += 1e-5 * (tau - friction) / 95.0
             q += 1e-5 * dq
-            states = [max(-r, min(r, s + 1e-5 * dq)) for s, r in zip(states, (0.002, 0.02), strict=True)]
+            states = [max(-r, min(r, s + 1e-5 * dq)) for s, r in zip(states, radius, strict=True)]
     assert np.ptp(expected) > 0.04
     np.testing.assert_allclose(found.q[:, 0], expected, atol=2e-4 * np.ptp(expected))
 
@@ -282,8 +292,8 @@ def test_simulated_hysteresis_is_recovered_within_its_intervals(method):
 def test_coefficients_of_hysteresis_are_never_negative(method):
     """Torques with hysteresis of the wrong sign, which would add energy."""
     model, samples, _ = _simulated_hysteresis()
-    states = model.memory(MotionSegment(samples.t, samples.q, samples.dq, samples.ddq))
-    pushed = replace(samples, tau=samples.tau - 4.0 * states[:, 1::2])
+    slow = np.column_stack([_play(q, 0.3) for q in samples.q.T])
+    pushed = replace(samples, tau=samples.tau - 4.0 * slow)
     estimate = identify(Problem.from_model(model, pushed), method=method)
     values = dict(zip(model.parameters.names, estimate.full, strict=True))
     assert all(value >= 0.0 for name, value in values.items() if name.startswith("Fh"))
@@ -297,8 +307,7 @@ def test_hysteresis_dissipates_over_closed_paths():
         corners = np.append(0.0, rng.normal(size=rng.integers(2, 8)))
         once = np.interp(np.linspace(0.0, len(corners), 4001), np.arange(len(corners) + 1), np.append(corners, 0.0))
         q = np.tile(once[:-1], 4)[:, None] * np.ones(3)  # the first cycles bring the states onto a closed path
-        states = term.memory(Model(ROBOT), MotionSegment(np.arange(len(q)) / 100.0, q, *np.zeros((2, *q.shape))))
-        torque = states @ rng.uniform(0.0, 2.0, 3)
+        torque = _columns(term, q) @ rng.uniform(0.0, 2.0, 3)
         last = slice(3 * 4000, None)
         work = np.sum(0.5 * (torque[last][1:] + torque[last][:-1]) * np.diff(q[last, 0]))
         assert work >= -1e-9

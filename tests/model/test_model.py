@@ -275,7 +275,8 @@ def test_elements_give_the_same_torques(term):
         elif isinstance(one, Load):
             assert term.kind == "load"  # of a machine without bodies it has none: see test_load_friction
         elif isinstance(one, MaxwellSlip):
-            tau[:, one.joint] += one.force * term.sign(dq[:, one.joint])
+            most = one.high - one.low  # one of its limits is zero: an operator from either end of the range
+            tau[:, one.joint] += one.stiffness * 0.5 * most * term.sign(dq[:, one.joint])
         elif isinstance(one, Dry):
             sign = one.sign(dq @ one.direction)
             tau += np.outer(np.where(sign > 0, one.forward, one.backward) * sign, one.direction)

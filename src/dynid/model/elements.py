@@ -133,12 +133,13 @@ class Bristles:
 
 @dataclass(frozen=True)
 class MaxwellSlip:
-    """Play operator of one joint: torque force s / radius, where the state s follows the change of the position and is
-    limited to -radius .. radius. force: N m or N; radius: rad or m."""
+    """Play operator of one joint: torque stiffness s, where the deflection s follows the change of the position from
+    zero and is limited to low .. high. stiffness: N m/rad or N/m; low, high: rad or m."""
 
     joint: int
-    force: float
-    radius: float
+    stiffness: float
+    low: float
+    high: float
 
 
 Element = Bodies | Linear | Dry | Curve | Load | Bristles | MaxwellSlip

@@ -178,12 +178,13 @@ _DEFAULT_RADII = (0.003, 0.01, 0.03, 0.1)
 
 @njit(**OPTIONS)
 def slip(q: Array, radii: Array, states: Array) -> None:
-    """Compute the states s / r (operators, samples) of play operators along q (samples,), from zero."""
+    """Compute the two states of each play operator (2 operators, samples) along q (samples,), see `Hysteresis`."""
     for i in range(len(radii)):
-        state = 0.0
+        above, below = 0.0, 0.0
         for k in range(1, len(q)):
-            state = min(max(state + (q[k] - q[k - 1]) / radii[i], -1.0), 1.0)
-            states[i, k] = state
+            moved = (q[k] - q[k - 1]) / radii[i]
+            above, below = min(max(above + moved, 0.0), 2.0), min(max(below + moved, -2.0), 0.0)
+            states[2 * i, k], states[2 * i + 1, k] = above, below
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,9 +194,12 @@ class Hysteresis:
     The state s_k follows the change of the position and is limited to -r_k .. r_k. After a reversal, the torque of an
     operator therefore changes from -Fhk to Fhk in proportion to the distance, over 2 r_k. The torque depends on the
     path and not on the speed. It is linear in Fhk, all non-negative, so that the term dissipates energy over every
-    closed path. At the start of a motion, and after a gap, the states are unknown; they are assumed to be zero, the middle of
-    their range, and are exact once the joint has moved by 2 r_k in one direction. For samples without an order in time
-    the torque is Fhk sign(dq), that of a joint that has slid far enough.
+    closed path.
+
+    At the start of a motion, and after a gap, s_k is unknown. The column is the mean of s_k / r_k for the starts -r_k
+    and r_k, between which every other start leads: its largest possible error is the smallest, and it is exact once the
+    joint has moved by 2 r_k in one direction. For samples without an order in time the torque is Fhk sign(dq), that of
+    a joint that has moved far enough.
 
     Attributes:
         radii: radii r_k of the operators of a joint, in ascending order, in `unit`.
@@ -257,28 +261,31 @@ class Hysteresis:
         return np.zeros((0, len(self.radii) * len(chosen(robot, self.joints))))
 
     def channels(self, robot: Robot) -> int:
-        return len(self.radii) * len(chosen(robot, self.joints))
+        return 2 * len(self.radii) * len(chosen(robot, self.joints))
 
     def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
-        """Return the states s / r (samples, joints x operators), between -1 and 1, along a motion."""
-        found, count = np.zeros((self.channels(model.robot), len(motion.t))), len(self.radii)
+        """Return two states of each operator along a motion (samples, joints x operators x 2): s / r + 1 for the start
+        -r, and s / r - 1 for the start r. Both are zero at the start."""
+        found, count = np.zeros((self.channels(model.robot), len(motion.t))), 2 * len(self.radii)
         for k, (j, radii) in enumerate(zip(chosen(model.robot, self.joints), self.reaches(model.robot), strict=True)):
             slip(np.ascontiguousarray(motion.q[:, j]), radii, found[count * k:count * (k + 1)])
         return found.T
 
     def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
-        """Yield the states s / r of each joint from the states at the previous sample."""
+        """Yield the states of each joint's operators from those at the previous sample."""
         q_before, _, states = before
-        own = np.repeat(chosen(robot, self.joints), len(self.radii))
-        moved = np.minimum(np.maximum(states + (q[:, own] - q_before[:, own]) / self.reaches(robot).ravel(), -1.0), 1.0)
+        own = np.repeat(chosen(robot, self.joints), 2 * len(self.radii))
+        low = np.tile([0.0, -2.0], len(own) // 2)
+        moved = states + (q[:, own] - q_before[:, own]) / np.repeat(self.reaches(robot).ravel(), 2)
+        limited = np.minimum(np.maximum(moved, low), low + 2.0)
         for channel in range(len(own)):
-            yield moved[:, channel]
+            yield limited[:, channel]
 
     def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
         count = len(self.radii)
         for k, j in enumerate(chosen(robot, self.joints)):
-            for i in range(count):
-                yield j, count * k + i, memory[:, count * k + i]
+            for i in range(count * k, count * (k + 1)):
+                yield j, i, 0.5 * (memory[:, 2 * i] + memory[:, 2 * i + 1])
 
     def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
         count = len(self.radii)
@@ -290,4 +297,5 @@ class Hysteresis:
         for j, radii, forces in zip(chosen(robot, self.joints), self.reaches(robot).tolist(),
                                     values.reshape(-1, len(self.radii)).tolist(), strict=True):
             for radius, force in zip(radii, forces, strict=True):
-                yield MaxwellSlip(j, force, radius)
+                yield MaxwellSlip(j, 0.5 * force / radius, 0.0, 2.0 * radius)
+                yield MaxwellSlip(j, 0.5 * force / radius, -2.0 * radius, 0.0)

@@ -24,8 +24,9 @@ from dynid.simulation.plant import (
     LOAD_WIDTH,
     LOW,
     MOTORING,
+    SLIP_HIGH,
     SLIP_JOINT,
-    SLIP_RADIUS,
+    SLIP_LOW,
     SLIP_STIFFNESS,
     STATIC,
     STICK,
@@ -159,20 +160,20 @@ def curve_torques(plant: Plant, q: Array, dq: Array, net: Array) -> None:
 def slip_torques(slips: Array, y: Array, dy: Array, net: Array) -> None:
     """Subtract the torques of all play operators from the net torques, and set the derivatives of their states to zero.
 
-    The last states of y are the positions p from which the operators are deflected by q - p, limited to their radii.
+    The last states of y are the positions p from which the operators are deflected by q - p, within limits.
     They are constant within a step, so that the torque is a continuous function of the position (see `settle_slips`).
     """
     first = len(y) - len(slips)
     for e in range(len(slips)):
-        j, radius = int(slips[e, SLIP_JOINT]), slips[e, SLIP_RADIUS]
-        net[j] -= slips[e, SLIP_STIFFNESS] * min(max(y[j] - y[first + e], -radius), radius)
+        j = int(slips[e, SLIP_JOINT])
+        net[j] -= slips[e, SLIP_STIFFNESS] * min(max(y[j] - y[first + e], slips[e, SLIP_LOW]), slips[e, SLIP_HIGH])
         dy[first + e] = 0.0
 
 
 @njit(**INNER_BORROWING)
 def settle_slips(slips: Array, y: Array) -> None:
-    """Move the positions p of all play operators after a step, so that no deflection q - p exceeds its radius."""
+    """Move the positions p of all play operators after a step, so that no deflection q - p exceeds its limits."""
     first = len(y) - len(slips)
     for e in range(len(slips)):
-        q, radius = y[int(slips[e, SLIP_JOINT])], slips[e, SLIP_RADIUS]
-        y[first + e] = min(max(y[first + e], q - radius), q + radius)
+        q = y[int(slips[e, SLIP_JOINT])]
+        y[first + e] = min(max(y[first + e], q - slips[e, SLIP_HIGH]), q - slips[e, SLIP_LOW])

@@ -25,8 +25,8 @@ TANH, ARCTAN, HARD, STICK, SOFT = 0.0, 1.0, 2.0, 3.0, 4.0  # SOFT: a tanh that m
 MOTORING, GENERATING, LOAD_KIND, LOAD_WIDTH = range(4)
 # A row of a curve: the joints from LOW to HIGH of its direction, and the index of its first value.
 CURVE_LOW, CURVE_HIGH, CURVE_VALUES, CURVE_DIRECTION = range(4)
-# A row of a play operator: its joint, its stiffness (N m/rad or N/m), and its radius (rad or m).
-SLIP_JOINT, SLIP_STIFFNESS, SLIP_RADIUS = range(3)
+# A row of a play operator: its joint, its stiffness (N m/rad or N/m), and the limits of its deflection (rad or m).
+SLIP_JOINT, SLIP_STIFFNESS, SLIP_LOW, SLIP_HIGH = range(4)
 _SIGN_KINDS = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}
 COMPILED_MOTOR_FRICTION = ("viscous", "coulomb")  # friction of motors that compiled code supports
 
@@ -124,7 +124,7 @@ class Plant(NamedTuple):
         lugre: rows of LuGre friction (n, 6), see `LuGre.array`.
         ripple: rows of torque ripple (n, 3), which adds to the motor torques.
         flexible: rows of flexible joints (n, 6), see `Flexible.array`.
-        slips: rows of play operators (s, 3), whose states are the positions from which they are deflected.
+        slips: rows of play operators (s, 4), whose states are the positions from which they are deflected.
         places, wrenches: points (k, 14) and values (ticks, k, 6) of external wrenches, see `state.add_wrenches`.
     """
 
@@ -232,10 +232,10 @@ def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> A
 
 
 def _slips(elements: tuple[Element, ...]) -> Array:
-    """Return the rows (s, 3) of the play operators of a model."""
-    rows = [[one.joint, one.force / one.radius, one.radius] for one in elements
-            if isinstance(one, MaxwellSlip) and one.force != 0.0]
-    return np.array(rows, dtype=float).reshape(-1, 3)
+    """Return the rows (s, 4) of the play operators of a model."""
+    rows = [[one.joint, one.stiffness, one.low, one.high] for one in elements
+            if isinstance(one, MaxwellSlip) and one.stiffness != 0.0]
+    return np.array(rows, dtype=float).reshape(-1, 4)
 
 
 def _dry(elements: tuple[Element, ...], dof: int) -> Array:

@@ -350,7 +350,7 @@ def _start(run: Settings, reference: Reference, states: int, plant: Plant | None
     if plant is not None and len(plant.flexible):
         at = 2 * n + len(plant.lugre)
         y[at:at + n], y[at + n:at + 2 * n] = y[:n], y[n:2 * n]
-    if plant is not None and len(plant.slips):  # play operators start in the middle of their range
+    if plant is not None and len(plant.slips):  # play operators start without deflection
         y[plant.first_slip:] = y[plant.slips[:, SLIP_JOINT].astype(int)]
     return y
 
