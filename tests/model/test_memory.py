@@ -20,6 +20,8 @@ from dynid.regression.equations import memory_states
 from dynid.regression.residual_series import residuals
 from dynid.robot import Robot
 from dynid.simulation import PD, LuGre, Reference, TorqueDriven, simulate
+from dynid.simulation.simulation import simulate_windows
+from dynid.validate import reconstruct
 
 ROBOT = Robot.builtin("arm3r")
 
@@ -327,3 +329,52 @@ def test_what_cannot_be_is_refused():
         Hysteresis(unit="degrees")
     with refused(ModelError, "wrong-count", "ranges", "3"):
         Model(ROBOT, (Hysteresis(ranges=(1.0, 2.0)),))
+
+
+def test_windows_of_a_log_start_with_its_hysteresis():
+    """Torques of a simulated log drive the robot again from rows in the middle: the motion is that of the log."""
+    model, samples, truth = _simulated_hysteresis(noise=0.0)
+    theta = np.array([truth.get(p.symbol, p.nominal or 0.0) for p in model.parameters])
+    windows = []
+    for first in (1500, 4100):
+        rows = slice(first, first + 300)
+        reference = Reference(samples.q[rows], samples.dq[rows], samples.ddq[rows], samples.rate)
+        windows.append((TorqueDriven(samples.tau[rows]), reference, samples.q[:first]))
+    for (_, reference, past), found in zip(windows, simulate_windows(model, theta, windows), strict=True):
+        np.testing.assert_allclose(found.q, reference.q, atol=1e-9)
+    unknown = [(law, reference, past[-1:]) for law, reference, past in windows]
+    for (_, reference, _), found in zip(windows, simulate_windows(model, theta, unknown), strict=True):
+        assert np.abs(found.q - reference.q).max() > 1e-3
+
+
+def test_steps_of_stiff_hysteresis_are_short_enough():
+    """A light slide with a stiff operator, simulated with the default step of 5 ms, against steps of 50 us."""
+    emps = Robot.builtin("emps")
+    model = Model(emps, (*make_terms(emps, friction=["viscous"]), Hysteresis(radii=(0.0005,), unit="rad")))
+    theta = np.array([{"Fv": 2.0, "M": 0.05, "Fh1_": 15.0}.get(p.symbol, 0.0) for p in model.parameters])
+    t = np.arange(200) / 200.0
+    force = TorqueDriven((20.0 * np.sin(2 * np.pi * 2.0 * t))[:, None])
+    reference = Reference(*np.zeros((3, len(t), 1)), 200.0)
+    fine, default = (simulate(model, theta, force, reference, step=step) for step in (5e-5, None))
+    np.testing.assert_allclose(default.q, fine.q, atol=0.01 * np.ptp(fine.q))
+
+
+def test_a_prediction_along_samples_has_the_memory_of_the_log():
+    model, samples, _ = _simulated_hysteresis()
+    estimate = identify(Problem.from_model(model, samples), method="wls")
+    fit = reconstruct(estimate, samples)
+    rows = estimate.residuals(samples)[0]
+    np.testing.assert_allclose(estimate.predict(samples), rows.predicted, atol=1e-9)
+    assert fit.moving.total.low_passed == pytest.approx(fit.relative_error, rel=0.05)
+
+
+@pytest.mark.parametrize("term", [Hysteresis(), Dahl(), Delay()], ids=lambda term: term.kind)
+def test_motions_are_designed_for_what_has_no_order_in_time(term):
+    """Beside Coulomb friction, friction with memory has the same column along a motion without times."""
+    model = Model(ROBOT, (*make_terms(ROBOT, friction=["viscous", "coulomb"]), term))
+    base = base_parameters(model, ordered=False)
+    plain = base_parameters(Model(ROBOT, model.terms[:-1]))
+    assert len(base) == len(plain) < len(base_parameters(model))
+    q, dq, ddq = _sines(np.arange(400) / 40.0)
+    y = model.regressor(q, dq, ddq)[:, :, base.independent].reshape(-1, len(base))
+    assert np.linalg.matrix_rank(y) == len(base)

@@ -177,3 +177,12 @@ def settle_slips(slips: Array, y: Array) -> None:
     for e in range(len(slips)):
         q = y[int(slips[e, SLIP_JOINT])]
         y[first + e] = min(max(y[first + e], q - slips[e, SLIP_HIGH]), q - slips[e, SLIP_LOW])
+
+
+@njit(**BORROWING)
+def settle_along(slips: Array, path: Array, states: Array) -> None:
+    """Move the states (s,) of all play operators along positions `path` (rows, n), see `settle_slips`."""
+    for k in range(len(path)):
+        for e in range(len(slips)):
+            q = path[k, int(slips[e, SLIP_JOINT])]
+            states[e] = min(max(states[e], q - slips[e, SLIP_HIGH]), q - slips[e, SLIP_LOW])

@@ -271,18 +271,25 @@ class Widths(NamedTuple):
 
 
 def spring_rate(plant: Plant, inverse_inertias: Array) -> float:
-    """Return the fastest rate, 1/s, of oscillation or decay of the motors relative to their links; zero for rigid
-    joints.
+    """Return the fastest rate, 1/s, of oscillation or decay of springs between motors and links, and of friction that
+    is elastic before it slides; zero without either.
 
     inverse_inertias (k, n, n): inverse inertia matrices of the links at k postures, of which the fastest rate is
     returned.
     """
+    mobility = np.diagonal(inverse_inertias, axis1=1, axis2=2).max(axis=0)
     bends = np.isfinite(plant.flexible[:, 0]) if len(plant.flexible) else np.zeros(0, dtype=bool)
-    if not bends.any():
-        return 0.0
-    stiffness, damping, rotor = plant.flexible[bends, :3].T
-    mobility = 1.0 / rotor + np.diagonal(inverse_inertias, axis1=1, axis2=2).max(axis=0)[bends]
-    return float(np.max(np.maximum(np.sqrt(stiffness * mobility), damping * mobility)))
+    springs = [np.zeros((3, 1))]  # stiffness, damping and mobility of each spring
+    if bends.any():
+        stiffness, damping, rotor = plant.flexible[bends, :3].T
+        springs.append(np.stack([stiffness, damping, 1.0 / rotor + mobility[bends]]))
+    if len(plant.lugre):
+        springs.append(np.stack([plant.lugre[:, 0], plant.lugre[:, 1], mobility]))
+    if len(plant.slips):
+        total = np.bincount(plant.slips[:, SLIP_JOINT].astype(int), plant.slips[:, SLIP_STIFFNESS], plant.dof)
+        springs.append(np.stack([total, np.zeros(plant.dof), mobility]))
+    stiffness, damping, movable = np.hstack(springs)
+    return float(np.max(np.maximum(np.sqrt(stiffness * movable), damping * movable)))
 
 
 def with_motor_signs(plant: Plant, step: float, speed: Array) -> Plant:
