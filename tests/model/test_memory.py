@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -206,7 +207,7 @@ def _play(q, radius):
     """State of a play operator over its radius along q (samples,), a loop over the samples: the mean of both states in
     which it may be at the start."""
     found = [[-radius, radius]]
-    for before, now in zip(q[:-1], q[1:], strict=True):
+    for before, now in pairwise(q):
         found.append([max(-radius, min(radius, state + (now - before))) for state in found[-1]])
     return np.mean(found, axis=1) / radius
 
@@ -340,7 +341,7 @@ def test_windows_of_a_log_start_with_its_hysteresis():
         rows = slice(first, first + 300)
         reference = Reference(samples.q[rows], samples.dq[rows], samples.ddq[rows], samples.rate)
         windows.append((TorqueDriven(samples.tau[rows]), reference, samples.q[:first]))
-    for (_, reference, past), found in zip(windows, simulate_windows(model, theta, windows), strict=True):
+    for (_, reference, _), found in zip(windows, simulate_windows(model, theta, windows), strict=True):
         np.testing.assert_allclose(found.q, reference.q, atol=1e-9)
     unknown = [(law, reference, past[-1:]) for law, reference, past in windows]
     for (_, reference, _), found in zip(windows, simulate_windows(model, theta, unknown), strict=True):

@@ -197,9 +197,8 @@ class Hysteresis:
     closed path.
 
     At the start of a motion, and after a gap, s_k is unknown. The column is the mean of s_k / r_k for the starts -r_k
-    and r_k, between which every other start leads: its largest possible error is the smallest, and it is exact once the
-    joint has moved by 2 r_k in one direction. For samples without an order in time the torque is Fhk sign(dq), that of
-    a joint that has moved far enough.
+    and r_k, which has the smallest worst error. It is exact once the joint has moved by 2 r_k in one direction. For
+    samples without an order in time the torque is Fhk sign(dq), that of a joint that has moved far enough.
 
     Attributes:
         radii: radii r_k of the operators of a joint, in ascending order, in `unit`.

@@ -180,7 +180,7 @@ class RowEntries:
         below = self.beside(q, dq)
         return (*(np.vstack([x, np.zeros_like(below)]) for x in found[:-1]), np.vstack([found[-1], below]))
 
-    def torques(self, q: Array, dq: Array, ddq: Array, tau: Array, memory: Array | None = None) -> Array:
+    def torques(self, q: Array, dq: Array, ddq: Array, tau: Array, *, memory: Array | None = None) -> Array:
         """Return regressor and torques (layout.rows, m), with the torque of known parameters subtracted.
 
         memory (m, channels): states of terms with memory, see `StreamMemory`.
