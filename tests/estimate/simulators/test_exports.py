@@ -150,8 +150,9 @@ def test_friction_that_a_target_cannot_hold_is_fitted_and_its_loss_stated(tmp_pa
                 assert np.sqrt(np.mean(rest ** 2)) >= stated[j] * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("friction", [("stribeck",), ("viscous", "load"), ("viscous", "lugre")],
-                         ids=["stribeck", "load", "lugre"])
+@pytest.mark.parametrize("friction", [("stribeck",), ("viscous", "load"), ("viscous", "lugre"),
+                                      ("viscous", "coulomb", "hysteresis")],
+                         ids=["stribeck", "load", "lugre", "hysteresis"])
 def test_the_stated_loss_is_the_error_of_mujoco(tmp_path: Path, friction: tuple[str, ...]) -> None:
     """Along an ordered motion: LuGre friction has a memory, load friction depends on the links of the estimate."""
     robot = random_robot(np.random.default_rng(4), 3, prismatic=0.0)
