@@ -107,7 +107,9 @@ def memory_panels() -> list[Panel]:
     swing, last = moving(q, t=t), t > 1.0
     loops = {"coulomb": torque({"coulomb": {"Fc": 1.0}}, swing),
              "dahl": torque({"dahl": {"Fd": 1.0}}, swing, dahl={"reach": 1e-3}),
-             "lugre": torque({"lugre": {"Fz": 1.0, "Fz1_": 0.0}}, swing, lugre={"reach": 5e-4, "vs": 0.01})}
+             "lugre": torque({"lugre": {"Fz": 1.0, "Fz1_": 0.0}}, swing, lugre={"reach": 5e-4, "vs": 0.01}),
+             "hysteresis": torque({"hysteresis": {"Fh1_": 0.4, "Fh2_": 0.6}}, swing,
+                                  hysteresis={"radii": [5e-4, 2e-3], "unit": "rad"})}
     hour = np.linspace(0.0, 3600.0, 600)
     forward = np.full(len(hour), 0.5)
     warm = np.column_stack([20.0 + 30.0 * (1.0 - np.exp(-hour / 900.0))] * ROBOT.dof)

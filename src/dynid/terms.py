@@ -17,6 +17,7 @@ from dynid.model import (
     ExponentialStribeck,
     FrictionCurve,
     GasSpring,
+    Hysteresis,
     Kind,
     Linear,
     LoadFriction,
@@ -45,7 +46,7 @@ from dynid.validate.friction_shape import breakaway
 __all__ = [
     "AsymmetricCoulomb", "AsymmetricViscous", "BreakawayFriction", "Cable", "Coulomb", "Counterbalance",
     "CoupledWrist", "Curve", "Dahl", "Delay", "DifferentialDrive", "Drift", "Dry", "ExponentialStribeck",
-    "FrictionCurve", "GasSpring", "Kind", "Linear", "LoadFriction", "LuGreFriction", "MobileBase", "MotorSide",
-    "Offset", "Payload", "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia",
-    "Scara", "Sign", "Spring", "Stribeck", "TemperatureFriction", "Viscous", "ViscousDifference", "breakaway", "curve",
-    "register_term"]
+    "FrictionCurve", "GasSpring", "Hysteresis", "Kind", "Linear", "LoadFriction", "LuGreFriction", "MobileBase",
+    "MotorSide", "Offset", "Payload", "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque",
+    "RotorInertia", "Scara", "Sign", "Spring", "Stribeck", "TemperatureFriction", "Viscous", "ViscousDifference",
+    "breakaway", "curve", "register_term"]

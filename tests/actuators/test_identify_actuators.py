@@ -11,9 +11,11 @@ from example_scripts import example
 from refusals import refused
 
 import dynid
-from dynid.actuators import ActuatorLog, identify_actuators, pendulum
+from dynid.actuators import ActuatorLog, friction_choice, identify_actuators, pendulum
+from dynid.actuators.estimate import DelayedCommand, SimulatedLog
 from dynid.actuators.input_checks import unwrapped
 from dynid.actuators.result_checks import role
+from dynid.errors import NotPossibleError
 from reproductions._mujoco_servos import Machine
 from reproductions._servos import Servo, motions, simulate
 
@@ -134,6 +136,58 @@ def test_pid_cascade_and_current_laws_are_recovered():
     found = identify_actuators(ROBOT, log, law="current", friction="m1", diagnose=False)
     near(found["j", "kt"], 0.6, 0.03)
     assert not found["j", "delay"].identified
+
+
+def test_delay_and_offset_of_a_command_are_found():
+    t = np.arange(400) / 100.0
+    command = np.column_stack([np.sin(3 * t), np.cos(2 * t)])
+    measured = np.column_stack([np.interp(t - 0.12, t, command[:, 0]) + 0.3, command[:, 1] - 0.1])
+    found = DelayedCommand.from_logs([SimulatedLog("", t, measured, measured, command)])
+    np.testing.assert_allclose(found.delay, [0.12, 0.0], atol=0.0026)
+    np.testing.assert_allclose(found.offset, [0.3, -0.1], atol=0.01)
+    assert found.mean_error < 0.005
+    still = DelayedCommand.from_logs([SimulatedLog("", t, measured, measured, None)])
+    np.testing.assert_allclose(still.offset, np.median(measured, axis=0))
+    np.testing.assert_allclose(still.error, np.mean(np.abs(measured - still.offset), axis=0))
+
+
+@pytest.mark.parametrize("law", ["pd", "pid", "voltage"])
+def test_a_simulation_worse_than_the_delayed_command_is_not_usable(law):
+    """A position that follows its command exactly, 60 ms late, is no motion of a pendulum with a weak drive."""
+    t = np.arange(300) / RATE
+    command = 0.6 * np.sign(np.sin(2.5 * t))
+    log = dynid.Recording.from_commands(t, np.interp(t - 0.06, t, command)[:, None], command[:, None], joints=("j",))
+    gains = {"pd": {"kp": 0.05, "kd": 0.0}, "pid": {"kp": 0.05, "ki": 0.0, "kd": 0.0},
+             "voltage": {"kp": 0.05, "vin": 1.0, "kt": 1.0, "resistance": 2.0}}[law]
+    found = identify_actuators(ROBOT, log, law=law, gains=gains, friction="m1", delay=0.0, diagnose=False)
+    facts = found.to_dict()
+    assert found.mean_error > found.delayed_command.mean_error and "the command, delayed" in found.unusable
+    assert not facts["usable"] and found.posterior.unusable == found.unusable
+    assert facts["simulation"]["delayed_command"]["delay"]["j"] == pytest.approx(0.06, abs=0.01)
+    assert found.findings[0].code == "worse-than-command" and found.findings[0].severity == "fatal"
+
+
+def test_current_law_needs_no_commands():
+    command = motions(1, 600, RATE, 3)
+    q = simulate([Servo(0.5, 0.15, 0.01, "current", {"kt": 0.6}, PLAIN)], command, RATE)[0][:, None]
+    log = dynid.Recording(np.arange(600) / RATE, q, np.zeros_like(q), joints=("j",), current=command[0][:, None])
+    assert log.reference is None
+    found = identify_actuators(ROBOT, log, law="current", friction="m1", diagnose=False)
+    near(found["j", "kt"], 0.6, 0.03)
+    assert found.delayed_command.is_constant and not found.unusable
+
+
+def test_divergence_on_a_part_of_the_logs_leaves_m1_with_a_note(monkeypatch):
+    """The search of a half of the logs may diverge although that of all logs does not."""
+    def diverge(*_, **__):
+        raise NotPossibleError("the simulation diverges near kt = 1", code="simulation-diverges")
+
+    log = servo_log(rows=300)
+    monkeypatch.setattr(friction_choice, "left_out_errors", diverge)
+    found = identify_actuators(ROBOT, log, gains=GAINS, delay=0.0, diagnose=False)
+    assert found.friction == "m1" and found.comparison == ()
+    text = next(note.text for note in found.notes if note.code == "friction-not-compared")
+    assert "diverges near kt = 1" in text and "M1" in text
 
 
 def test_encoder_bias_and_backlash_are_recovered():

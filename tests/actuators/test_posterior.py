@@ -82,8 +82,45 @@ def test_the_voltage_law_is_an_actuator_with_a_limit_and_damping(volts, tmp_path
         data.qpos[0], data.qvel[0], data.ctrl[0] = 0.2, speed, 0.2 + error
         mujoco.mj_forward(model, data)
         voltage = 12.0 * np.clip(0.0395 * 32.0 * error, -0.9625, 0.9625)
-        torque = voltage / values["resistance"] - speed / values["resistance"] - values["viscous"] * speed
+        torque = (voltage / values["resistance"] - speed / values["resistance"] - values["viscous"] * speed
+                  - values["offset"])
         assert data.qfrc_actuator[0] + data.qfrc_passive[0] == pytest.approx(torque, abs=1e-9)
+
+
+def test_values_that_depend_on_undetermined_parameters_are_named(plain):
+    """Friction that replaces a richer model is determined if its standard error is small, not if each parameter is."""
+    posterior, names = plain.posterior, list(plain.posterior.names)
+    assert posterior.undetermined() == ()
+    armature = replace(posterior, identified=np.array(names) != "armature")
+    assert [(one.joint, one.name, one.parameters[0][0]) for one in armature.undetermined()] == [
+        ("j", "armature", "armature")]
+    at_bound = replace(posterior, values=np.where(np.array(names) == "viscous", 0.0, posterior.values),
+                       identified=np.array(names) != "viscous",
+                       covariance=posterior.covariance * np.outer(*2 * [np.array(names) != "viscous"]))
+    assert at_bound.undetermined() == ()
+    k, size = len(names), len(names) + 2
+    covariance = np.zeros((size, size))
+    covariance[:k, :k] = posterior.covariance
+    covariance[k, k], covariance[k + 1, k + 1] = 0.3 ** 2, 1e-6  # the speed is not determined, but has little effect
+
+    def richer(stribeck):
+        return replace(posterior, names=(*names, "stribeck_speed", "stribeck"), owners=(*posterior.owners, (0,), (0,)),
+                       values=np.append(posterior.values, (0.8, stribeck)), covariance=covariance,
+                       identified=np.append(posterior.identified, (False, True)),
+                       lower=np.append(posterior.lower, (0.01, 0.0)), upper=np.append(posterior.upper, (20.0, np.inf)))
+
+    assert richer(0.001).undetermined() == ()
+    assert {one.name for one in richer(5.0).undetermined()} & {"damping", "frictionloss"}
+
+
+def test_given_values_change_the_others_as_in_a_gaussian_distribution(plain):
+    posterior, names = plain.posterior, list(plain.posterior.names)
+    a, b = names.index("viscous"), names.index("coulomb")
+    found = posterior.conditional(posterior.values, {("j", "viscous"): posterior.values[a] + 1e-4})
+    covariance = posterior.covariance
+    assert found[a] == pytest.approx(posterior.values[a] + 1e-4)
+    assert found[b] == pytest.approx(posterior.values[b] + 1e-4 * covariance[b, a] / covariance[a, a], rel=1e-9)
+    assert posterior.conditional(posterior.values, {}) is posterior.values
 
 
 @pytest.mark.parametrize("extra", [{"stribeck": 0.06, "stribeck_speed": 0.8, "stribeck_shape": 2.0},

@@ -18,12 +18,13 @@ UNITS = {"armature": "kg m^2", "coulomb": "N m", "viscous": "N m s/rad", "offset
          "kd": "N m s/rad", "delay": "s"}
 
 
-def estimate() -> ActuatorEstimate:
+def estimate(error: float = 1e-3) -> ActuatorEstimate:
     values = tuple(ActuatorValue(joint, name, unit, 0.0123 * (j + 1), 1e-3, name != "kd")
                    for j, joint in enumerate(JOINTS) for name, unit in UNITS.items())
     notes = tuple(Note(code, f"{code} of {joint} is a remark.") for joint in JOINTS
                   for code in ("scale", "not-distinguished", "at-bound", "log", "given-untested", "other"))
-    log = SimulatedLog("log.csv", np.arange(3.0), np.zeros((3, 12)), np.full((3, 12), 1e-3), np.zeros((3, 12)))
+    log = SimulatedLog("log.csv", np.arange(3.0), np.zeros((3, 12)), np.full((3, 12), error),
+                       np.outer([0.0, 0.4, 0.1], np.ones(12)))
     return ActuatorEstimate("quadruped", JOINTS, "pd", "m1", values, notes, (), (), (log,), 2e-3, 1, 0.0)
 
 
@@ -31,8 +32,8 @@ def estimate() -> ActuatorEstimate:
 def printed(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
 
-    def make(written: dict[str, str], full: bool) -> list[str]:
-        actuators._print(SimpleNamespace(estimate=estimate()), written, full)
+    def make(written: dict[str, str], full: bool, error: float = 1e-3) -> list[str]:
+        actuators._print(SimpleNamespace(estimate=estimate(error)), written, full)
         return capsys.readouterr().out.splitlines()
     return make
 
@@ -57,6 +58,15 @@ def test_at_most_five_remarks_and_what_to_do_next(printed):
     assert any("-o FOLDER" in line for line in short)
     assert any(line.strip() == "dynid export out --for mjcf -o robot.xml"
                for line in printed({"actuators": "out/actuators.json"}, False))
+
+
+def test_first_line_compares_with_the_delayed_command(printed):
+    """Measured positions are zero: with 0.5 s of delay, the command is 0, 0.2 and 0.25 rad, and its median 0.2 rad."""
+    good, bad = printed({}, False), printed({"actuators": "out/actuators.json"}, False, 0.5)
+    assert " ".join(good[:2]).startswith("Simulated positions have a mean error of 1 mrad (the command, delayed, plus "
+                                         "an offset: 83.3 mrad)")
+    assert " ".join(bad[:2]).startswith("Not usable: simulated positions have a mean error of 500 mrad")
+    assert not any("dynid export" in line for line in bad)
 
 
 def test_a_known_gain_is_proposed_where_it_separates_the_parameters():

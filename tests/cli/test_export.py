@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -114,3 +115,104 @@ def test_actuators_become_files_and_draws(dynid, tmp_path, monkeypatch):
         assert model.dof_frictionloss[0] == pytest.approx(table["frictionloss"][k, 0], rel=1e-9)
     shown = dynid("export", "out", "--for", "isaaclab", "-o", "servo.py")
     assert shown.code == 0 and "ImplicitActuatorCfg" in (tmp_path / "servo.py").read_text(), shown.err
+
+
+ROBOT = """<mujoco model="servo"><compiler angle="radian"/><option gravity="0 0 -9.81"/><worldbody>
+  <body name="arm"><joint name="j" axis="0 1 0" armature="0.03" damping="0.4" frictionloss="0.2"/>
+    <inertial pos="0 0 -0.15" mass="0.5" diaginertia="1e-6 1e-6 1e-6"/></body></worldbody>
+  <actuator><motor name="m" joint="j"/></actuator></mujoco>
+"""
+
+
+@pytest.fixture(scope="module")
+def servo(tmp_path_factory):
+    """A result of `dynid actuators` for an MJCF with a motor; the positions are those of an independent simulation."""
+    place = tmp_path_factory.mktemp("servo")
+    (place / "servo.xml").write_text(ROBOT)
+    commands = motions(1, 500, 100.0, 3)
+    law = Servo(0.5, 0.15, 0.01, "pd", {"kp": 8.0, "kd": 0.15}, {"coulomb": 0.08, "viscous": 0.05})
+    q = simulate([law], commands, 100.0)
+    np.savetxt(place / "log.csv", np.column_stack([np.arange(500) / 100.0, q[0], commands[0]]), delimiter=",",
+               header="t,q,q_des", comments="")
+    with pytest.raises(SystemExit):
+        main(["actuators", str(place / "servo.xml"), str(place / "log.csv"), "--gain", "kp=8", "--gain", "kd=0.15",
+              "--friction", "m1", "--delay", "0", "-o", str(place / "out")])
+    assert (place / "out" / "posterior.json").exists()
+    return place
+
+
+@pytest.fixture
+def posterior(tmp_path, monkeypatch, servo):
+    """Function that changes posterior.json of a copy of that result, in the working folder of a test."""
+    shutil.copytree(servo, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+
+    def change(**values):
+        table = json.loads((tmp_path / "out" / "posterior.json").read_text())
+        for name, value in values.items():
+            if name in table["names"]:
+                at = table["names"].index(name)
+                table["values"][at], table["identified"][at] = value, 0
+                table["covariance"][at][at] = float(value) ** 2
+            else:
+                table[name] = value
+        (tmp_path / "out" / "posterior.json").write_text(json.dumps(table))
+
+    return change
+
+
+def follow(model, log):
+    """Positions of MuJoCo with the logged positions as commands."""
+    model.opt.timestep, model.opt.integrator = 5e-4, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    rows, data = np.loadtxt(log, delimiter=",", skiprows=1), mujoco.MjData(model)
+    data.qpos[0], moved = rows[0, 1], np.zeros(len(rows))
+    for k, row in enumerate(rows):
+        moved[k], data.ctrl[0] = data.qpos[0], row[2]
+        for _ in range(20):
+            mujoco.mj_step(model, data)
+    return moved, rows[:, 1]
+
+
+def test_a_robot_with_motors_follows_positions_after_the_export(dynid, posterior):
+    """With its own motor the arm falls, because a torque of 0.5 N m holds no position."""
+    shown = dynid("export", "out", "--for", "mjcf", "-o", "robot.xml", "--json")
+    assert shown.code == 0, shown.err
+    model = mujoco.MjModel.from_xml_path("robot.xml")
+    moved, measured = follow(model, "log.csv")
+    assert model.actuator("m").id == 0 and np.mean(np.abs(moved - measured)) < 0.02 * np.std(measured)
+    shown = dynid("export", "out", "--for", "mjcf", "-o", "kept.xml", "--actuators", "keep")
+    assert shown.code == 0 and "must compute the torque" in " ".join(shown.out.split())
+    moved, measured = follow(mujoco.MjModel.from_xml_path("kept.xml"), "log.csv")
+    assert np.mean(np.abs(moved - measured)) > 0.5 * np.std(measured)
+
+
+def test_values_that_are_not_determined_are_not_exported(dynid, posterior):
+    posterior(armature=640.0)
+    for options in (("--for", "mjcf"), ("--draws", "2"), ("--for", "urdf")):
+        shown = dynid("export", "out", *options, "-o", "new")
+        assert (shown.code, shown.error) == (1, "not-determined") and "armature of j = 640 kg m^2" in shown.err
+        assert "--undetermined file" in shown.err and not Path("new").exists()
+    for options in (("--force",), ("--undetermined", "file")):
+        shown = dynid("export", "out", "--for", "mjcf", "-o", "robot.xml", "--json", *options)
+        assert shown.code == 0 and json.loads(shown.out)["joints"]["j"]["armature"] is None, shown.err
+        assert any("armature of j" in note and "values of the robot file" in note for note in
+                   json.loads(shown.out)["notes"])
+        assert mujoco.MjModel.from_xml_path("robot.xml").dof_armature[0] == 0.03
+        Path("robot.xml").unlink()
+    shown = dynid("export", "out", "--for", "mjcf", "-o", "robot.xml", "--undetermined", "estimate")
+    assert shown.code == 0 and mujoco.MjModel.from_xml_path("robot.xml").dof_armature[0] == 640.0
+    Path("drives.toml").write_text("[j]\narmature = 0.01\n")
+    shown = dynid("export", "out", "--for", "mjcf", "-o", "given.xml", "--drives", "drives.toml")
+    assert shown.code == 0 and mujoco.MjModel.from_xml_path("given.xml").dof_armature[0] == 0.01
+    shown = dynid("export", "out", "--draws", "2", "--for", "mjcf", "-o", "drawn", "--undetermined", "file")
+    assert shown.code == 0 and mujoco.MjModel.from_xml_path("drawn/draw_2.xml").dof_armature[0] == 0.03
+    assert np.isnan(np.load("drawn/draws.npz")["armature"]).all()
+
+
+def test_actuators_that_are_not_usable_are_not_exported(dynid, posterior):
+    posterior(unusable="simulated positions are worse")
+    shown = dynid("export", "out", "--for", "mjcf", "-o", "robot.xml")
+    assert (shown.code, shown.error) == (1, "not-usable") and "positions are worse" in shown.err
+    assert "--force" in shown.err and not Path("robot.xml").exists()
+    shown = dynid("export", "out", "--for", "mjcf", "-o", "robot.xml", "--force")
+    assert shown.code == 0 and "not usable: simulated positions are worse" in shown.out and Path("robot.xml").exists()

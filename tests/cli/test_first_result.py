@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -177,7 +178,14 @@ def test_the_demonstration_does_the_whole_job_and_a_second_replaces_the_first_bu
     shown = dynid("demo", "-o", "demo")
     assert shown.code == 0, shown.err
     assert Robot.from_urdf(Path("demo/result/robot.urdf").read_text()).dof == 7
-    assert Path("demo/result/report.html").is_file() and "dynid identify ROBOT.urdf LOG.csv" in shown.out
+    assert Path("demo/result/report.html").is_file()
+    Path("out").mkdir()
+    assert shlex.split(dynid("demo", "-o", "demo").out.splitlines()[-1])[-2:] == ["-o", "out1"]
+    program, *words = shlex.split(shown.out.splitlines()[-1])
+    assert program == "dynid" and words[-2:] == ["-o", "out"]
+    Path("out").rmdir()
+    again = dynid(*words, "--method", "wls", "--no-simulation")
+    assert again.code == 0 and again.out.startswith("Good model") and Path("out/report.html").is_file(), again.err
     errors = [line.split()[-3:] for line in shown.out.splitlines() if line.strip().startswith(("wls", "ols"))]
     assert len(errors) == 2 and errors[0] != errors[1] and "Good model" in shown.out
 
@@ -230,6 +238,68 @@ def test_a_shell_completes_commands_and_options(words, place, found):
 def test_a_warm_up_is_of_commands_that_exist():
     assert {step[0] for step in STEPS} <= set(COMMANDS)
     assert {"excite", "simulate", "identify", "payload", "contact", "watch"} <= {step[0] for step in STEPS}
+
+
+def program_at(path):
+    """Write the script that an installation puts beside its Python, which is not on PATH."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!{sys.executable}\nimport sys\nfrom dynid.__main__ import main\nsys.exit(main())\n")
+    path.chmod(0o755)
+    return path
+
+
+def typed(line, folder, **environment):
+    """Run a line in a shell whose PATH has no dynid."""
+    own = {**os.environ, "PATH": "/usr/bin:/bin", "COLUMNS": "80", **environment}
+    return subprocess.run(line, shell=True, cwd=folder, env=own, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("started", "path", "expected"), [
+    ("env/bin/dynid", "", "env/bin/dynid"), ("{here}/env/bin/dynid", "", "env/bin/dynid"),
+    ("env/bin/dynid", "{here}/env/bin", "dynid"), ("dynid", "{here}/env/bin", "dynid"),
+    ("dynid", "{here}/link", "dynid"), ("env/bin/dynid", "{here}/other", "env/bin/dynid"),
+    ("./dynid", "", "./dynid"), ("../{name}/env/bin/dynid", "", "env/bin/dynid")])
+def test_printed_commands_name_the_program_that_runs(tmp_path, started, path, expected):
+    program_at(tmp_path / "other" / "dynid")
+    (tmp_path / "link").mkdir()
+    for script in (tmp_path / "env" / "bin" / "dynid", tmp_path / "dynid"):
+        program_at(script).write_text(f"#!{sys.executable}\nfrom dynid.runs.arguments import command_line\n"
+                                      "print(command_line('identify', 'two words.csv'))\n")
+    (tmp_path / "link" / "dynid").symlink_to(tmp_path / "env" / "bin" / "dynid")
+    search = {"PATH": f"{path.format(here=tmp_path)}:/usr/bin:/bin"} if path else {}
+    shown = typed(started.format(here=tmp_path, name=tmp_path.name), tmp_path, **search)
+    assert shown.stdout == f"{expected} identify 'two words.csv'\n", shown.stderr
+
+
+@pytest.mark.slow
+def test_the_line_after_the_demonstration_and_the_python_of_the_readme_run_as_printed(tmp_path):
+    """Started by a path that is not on PATH, without packages that `make demo` does not install."""
+    extra = "pandas plotly matplotlib pyarrow mujoco pinocchio rosbags torch jax"
+    (tmp_path / "no").mkdir()
+    (tmp_path / "no" / "sitecustomize.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({extra!r}"
+                                                      ".split()))\n")
+    search = os.pathsep.join([str(tmp_path / "no"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    program_at(tmp_path / ".venv" / "bin" / "dynid")
+    demo = typed(".venv/bin/dynid demo", tmp_path, PYTHONPATH=search)
+    assert demo.returncode == 0, demo.stderr
+    line = demo.stdout.splitlines()[-1]
+    assert line.startswith(".venv/bin/dynid identify ")
+    shown = typed(line, tmp_path, PYTHONPATH=search)
+    assert shown.returncode == 0 and shown.stdout.startswith("Good model"), shown.stderr
+    proposed = [line for line in shown.stdout.splitlines() if line.strip().startswith(".venv/bin/dynid excite ")]
+    if proposed:
+        designed = typed(proposed[0] + " --budget 5", tmp_path, PYTHONPATH=search)
+        assert designed.returncode == 0, designed.stderr
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    [block] = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    (tmp_path / "block.py").write_text(block)
+    python = typed(f"{sys.executable} block.py", tmp_path, PYTHONPATH=search)
+    assert python.returncode == 0 and "N m s/rad" in python.stdout and "Good model" in python.stdout, python.stderr
+    commands = re.findall(r"^    dynid (identify .*)$", readme, re.MULTILINE)
+    assert commands
+    for command in commands:
+        shown = typed(f".venv/bin/dynid {command} --force", tmp_path, PYTHONPATH=search)
+        assert shown.returncode == 0, shown.stderr
 
 
 @pytest.mark.slow

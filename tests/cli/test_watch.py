@@ -62,6 +62,26 @@ def test_lines_from_standard_input(dynid, log: Path, monkeypatch: pytest.MonkeyP
     assert [one["code"] for one in found["events"]] == ["bad-line"] * 3 + ["not-finite", "source-ended"]
 
 
+@pytest.mark.parametrize("method", ["rls", "riv"])
+def test_rows_may_gain_and_lose_commanded_positions(dynid, log: Path, monkeypatch: pytest.MonkeyPatch,
+                                                    method: str) -> None:
+    """Method rls ignores commands, so its estimate does not depend on which rows have them; riv skips rows without."""
+    rows = np.loadtxt(log, delimiter=",", skiprows=1)[:600].tolist()
+    first = [row if method == "rls" else [*row, *row[1:4]] for row in rows]
+    second = [[*row, *row[1:4]] if (k % 7 < 4 if method == "rls" else k % 100 != 50) else row
+              for k, row in enumerate(rows)]
+    found = []
+    for stream in (first, second):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(",".join(map(repr, row)) for row in stream)))
+        shown = dynid("watch", "arm3r", "--from", "-", "--method", method, "--rate", 100, "--json")
+        assert shown.code == 0, shown.err
+        found.append(json.loads(shown.out))
+    if method == "rls":
+        assert found[0] == found[1]
+    else:
+        assert found[1]["samples"] >= 0.9 * found[0]["samples"] > 0
+
+
 def test_a_port_and_a_file_that_grows(dynid, log: Path, tmp_path: Path) -> None:
     lines = log.read_text().splitlines()[1:]
     port = free_port()

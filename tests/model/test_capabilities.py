@@ -38,7 +38,8 @@ def offered(term) -> set[str]:
 @pytest.mark.parametrize(("kind", "expected"), [
     ("viscous", {"single_sample", "elements"}), ("stribeck", {"shape", "elements", "slow_joints", "dissipating",
                                                                            "single_sample"}),
-    ("dahl", {"shape", "history", "step", "elements"}), ("load", {"load", "elements", "single_sample"}),
+    ("dahl", {"shape", "history", "step", "elements"}), ("hysteresis", {"history", "step", "elements", "dissipating"}),
+    ("load", {"load", "elements", "single_sample"}),
     ("curve", {"dissipating", "elements", "single_sample"}), ("delay", {"history", "elements"})])
 def test_capabilities_of_terms(kind, expected):
     assert offered(term_from_table({"kind": kind})) == expected

@@ -31,7 +31,7 @@ ROBOT = Robot.builtin("arm3r")
 CHANGES = ("drift", "temperature", "viscous-difference")  # of friction that another term has: less of it is no push
 KINDS = [kind for kind, term in FRICTION.items()
          if kind not in CHANGES and any(item.kind.group == "friction" for item in term().parameters(ROBOT))]
-BOUNDED = ["curve", "polynomial", "exponential-stribeck", "asymmetric-viscous", "load", "dahl", "lugre"]
+BOUNDED = ["curve", "polynomial", "exponential-stribeck", "asymmetric-viscous", "load", "dahl", "lugre", "hysteresis"]
 
 
 def terms_of(robot: Robot, kind: str, beside: Sequence[str]) -> tuple[Term, ...]:

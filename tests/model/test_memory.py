@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,14 +11,18 @@ from refusals import refused
 
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.model import Dahl, Delay, LuGreFriction, Model, RigidBodies, RotorInertia, Viscous, make_terms
+from dynid.estimate.fitted import scaled_model
+from dynid.model import Dahl, Delay, Hysteresis, LuGreFriction, Model, RigidBodies, RotorInertia, Viscous, make_terms
 from dynid.model.term import MotionSegment
 from dynid.recording import Samples
 from dynid.recording.samples import Decimation
 from dynid.regression import TorqueEquations, base_parameters, fold
+from dynid.regression.equations import memory_states
 from dynid.regression.residual_series import residuals
 from dynid.robot import Robot
-from dynid.simulation import PD, LuGre, Reference, simulate
+from dynid.simulation import PD, LuGre, Reference, TorqueDriven, simulate
+from dynid.simulation.simulation import simulate_windows
+from dynid.validate import reconstruct
 
 ROBOT = Robot.builtin("arm3r")
 
@@ -198,8 +203,179 @@ def test_a_simulated_lugre_model_is_the_machine():
     np.testing.assert_allclose(ours.q, theirs.q, atol=1e-9)
 
 
+def _play(q, radius):
+    """State of a play operator over its radius along q (samples,), a loop over the samples: the mean of both states in
+    which it may be at the start."""
+    found = [[-radius, radius]]
+    for before, now in pairwise(q):
+        found.append([max(-radius, min(radius, state + (now - before))) for state in found[-1]])
+    return np.mean(found, axis=1) / radius
+
+
+def _columns(term, q):
+    """Columns (samples, parameters) of a term of one joint of the arm along positions q (samples, 3)."""
+    still = np.zeros_like(q)
+    states = term.memory(Model(ROBOT), MotionSegment(np.arange(len(q)) / 100.0, q, still, still))
+    return np.column_stack([values for _, _, values in term.remembered(ROBOT, q, still, still, states)])
+
+
+def test_columns_of_hysteresis_are_play_operators_along_each_segment():
+    """Default radii are shares of the range of motion in the data; after a gap the states are unknown again."""
+    t = np.arange(3000) / 200.0
+    q, dq, ddq = _sines(t)
+    samples = replace(Samples.from_arrays(q, dq, ddq, np.zeros_like(q), t=t, rate=200.0),
+                      segments=np.array([[0, 1700], [1800, 3000]]))
+    model = scaled_model(Model(ROBOT, (RigidBodies(), Hysteresis(joints=(1, 3)))), [samples])
+    states = memory_states(model, samples, slice(None))
+    y = model.regressor(q, dq, ddq, memory=states)
+    for start, stop in samples.segments:
+        rows = slice(start, stop)
+        for j in (0, 2):
+            for k, share in enumerate((0.003, 0.01, 0.03, 0.1)):
+                range_ = np.ptp(q[np.r_[0:1700, 1800:3000], j])
+                column = y[rows, j, model.parameters.index(f"Fh{k + 1}_{j + 1}")]
+                np.testing.assert_allclose(column, _play(q[rows, j], share * range_), atol=1e-12)
+    again = model.with_learned(model.learned)
+    np.testing.assert_array_equal(again.terms[1].reaches(ROBOT), model.terms[1].reaches(ROBOT))
+    absolute = _columns(Hysteresis(radii=(0.02, 0.3), unit="rad", joints=(2,)), q)
+    np.testing.assert_allclose(absolute, np.column_stack([_play(q[:, 1], r) for r in (0.02, 0.3)]), atol=1e-12)
+
+
+@pytest.mark.parametrize("step", [None, 2.5e-4, "adaptive"])
+def test_simulated_hysteresis_is_the_equation_of_motion_in_fine_steps(step):
+    """A mass that slides and turns back, against a semi-implicit integration with steps of 10 us."""
+    emps = Robot.builtin("emps")
+    model = Model(emps, (*make_terms(emps, friction=["viscous"]), Hysteresis(radii=(0.002, 0.02), unit="rad")))
+    theta = np.array([{"Fv": 200.0, "M": 95.0, "Fh1_": 15.0, "Fh2_": 30.0}.get(p.symbol, 0.0)
+                      for p in model.parameters])
+    t = np.arange(1000) / 1000.0
+    force = (300.0 * np.sin(2 * np.pi * 2.0 * t) * np.exp(-2.0 * t))[:, None]
+    found = simulate(model, theta, TorqueDriven(force), Reference(*np.zeros((3, len(t), 1)), 1000.0), step=step)
+    q, dq, expected = 0.0, 0.0, []
+    slips = [(0.5 * force / r, r, start * r) for force, r in ((15.0, 0.002), (30.0, 0.02)) for start in (-1.0, 1.0)]
+    stiffness, radius, states = np.array(slips).T.tolist()
+    for tau in force[:, 0].tolist():
+        expected.append(q)
+        for _ in range(100):
+            friction = 200.0 * dq + sum(k * s for k, s in zip(stiffness, states, strict=True))
+            dq += 1e-5 * (tau - friction) / 95.0
+            q += 1e-5 * dq
+            states = [max(-r, min(r, s + 1e-5 * dq)) for s, r in zip(states, radius, strict=True)]
+    assert np.ptp(expected) > 0.04
+    np.testing.assert_allclose(found.q[:, 0], expected, atol=2e-4 * np.ptp(expected))
+
+
+def _simulated_hysteresis(noise=0.05, seed=0):
+    """A simulated arm with hysteresis at every joint, its log and its parameters by name."""
+    model = Model(ROBOT, (*make_terms(ROBOT, rotor=True, friction=["viscous"]),
+                          Hysteresis(radii=(0.03, 0.3), unit="rad", ridge=0.0)))
+    truth = {"Ia": 0.3, "Fv": 0.4, "Fh1_": 0.8, "Fh2_": 1.5}
+    theta = np.array([truth.get(p.symbol, p.nominal or 0.0) for p in model.parameters])
+    t = np.arange(8000) / 1000.0
+    motion = simulate(model, theta, PD(np.full(3, 400.0), np.full(3, 40.0)), Reference(*_sines(t), 1000.0))
+    disturbance = noise * np.random.default_rng(seed).normal(size=motion.tau.shape)
+    return model, replace(motion.samples(), tau=motion.tau + disturbance), truth
+
+
+@pytest.mark.parametrize("method", ["wls", "pc-wls"])
+def test_simulated_hysteresis_is_recovered_within_its_intervals(method):
+    model, samples, truth = _simulated_hysteresis()
+    estimate = identify(Problem.from_model(model, samples), method=method)
+    places = [k for k, name in enumerate(estimate.names) if name.startswith("Fh")]
+    wanted = np.array([truth[estimate.names[k][:-1]] for k in places])
+    assert len(places) == 6
+    assert np.all(np.abs(estimate.values[places] - wanted) <= 3.0 * estimate.std[places])
+    assert np.all(estimate.std[places] < 0.05)
+    coulomb = Model(ROBOT, make_terms(ROBOT, rotor=True, friction=["viscous", "coulomb"]))
+    plain = identify(Problem.from_model(coulomb, samples), method=method)
+    assert estimate.diagnostics.relative_error < 0.5 * plain.diagnostics.relative_error
+
+
+@pytest.mark.parametrize("method", ["wls", "pc-wls"])
+def test_coefficients_of_hysteresis_are_never_negative(method):
+    """Torques with hysteresis of the wrong sign, which would add energy."""
+    model, samples, _ = _simulated_hysteresis()
+    slow = np.column_stack([_play(q, 0.3) for q in samples.q.T])
+    pushed = replace(samples, tau=samples.tau - 4.0 * slow)
+    estimate = identify(Problem.from_model(model, pushed), method=method)
+    values = dict(zip(model.parameters.names, estimate.full, strict=True))
+    assert all(value >= 0.0 for name, value in values.items() if name.startswith("Fh"))
+    assert max(values[f"Fh2_{j}"] for j in (1, 2, 3)) < 0.1
+
+
+def test_hysteresis_dissipates_over_closed_paths():
+    rng = np.random.default_rng(0)
+    term = Hysteresis(radii=(0.01, 0.2, 3.0), unit="rad", joints=(1,))
+    for _ in range(20):
+        corners = np.append(0.0, rng.normal(size=rng.integers(2, 8)))
+        once = np.interp(np.linspace(0.0, len(corners), 4001), np.arange(len(corners) + 1), np.append(corners, 0.0))
+        q = np.tile(once[:-1], 4)[:, None] * np.ones(3)  # the first cycles bring the states onto a closed path
+        torque = _columns(term, q) @ rng.uniform(0.0, 2.0, 3)
+        last = slice(3 * 4000, None)
+        work = np.sum(0.5 * (torque[last][1:] + torque[last][:-1]) * np.diff(q[last, 0]))
+        assert work >= -1e-9
+        # From rest the energy that has come in is never below zero: what is stored comes back at most.
+        assert np.cumsum(0.5 * (torque[1:] + torque[:-1]) * np.diff(q[:, 0])).min() >= -1e-9
+
+
 def test_what_cannot_be_is_refused():
     with refused(ModelError, "unknown-shape", "delta"):
         LuGreFriction(free=("delta",))
     with refused(ModelError, "wrong-count", "reach"):
         Model(ROBOT, (Dahl(reach=(0.1, 0.2)),))
+    for radii in ((), (0.1, 0.1), (0.1, -0.2), (0.1, np.nan), "wide", 0.1):
+        with refused(ModelError, "bad-radii", "ascending"):
+            Hysteresis(radii=radii)
+    with refused(ModelError, "unknown-unit", "degrees"):
+        Hysteresis(unit="degrees")
+    with refused(ModelError, "wrong-count", "ranges", "3"):
+        Model(ROBOT, (Hysteresis(ranges=(1.0, 2.0)),))
+
+
+def test_windows_of_a_log_start_with_its_hysteresis():
+    """Torques of a simulated log drive the robot again from rows in the middle: the motion is that of the log."""
+    model, samples, truth = _simulated_hysteresis(noise=0.0)
+    theta = np.array([truth.get(p.symbol, p.nominal or 0.0) for p in model.parameters])
+    windows = []
+    for first in (1500, 4100):
+        rows = slice(first, first + 300)
+        reference = Reference(samples.q[rows], samples.dq[rows], samples.ddq[rows], samples.rate)
+        windows.append((TorqueDriven(samples.tau[rows]), reference, samples.q[:first]))
+    for (_, reference, _), found in zip(windows, simulate_windows(model, theta, windows), strict=True):
+        np.testing.assert_allclose(found.q, reference.q, atol=1e-9)
+    unknown = [(law, reference, past[-1:]) for law, reference, past in windows]
+    for (_, reference, _), found in zip(windows, simulate_windows(model, theta, unknown), strict=True):
+        assert np.abs(found.q - reference.q).max() > 1e-3
+
+
+def test_steps_of_stiff_hysteresis_are_short_enough():
+    """A light slide with a stiff operator, simulated with the default step of 5 ms, against steps of 50 us."""
+    emps = Robot.builtin("emps")
+    model = Model(emps, (*make_terms(emps, friction=["viscous"]), Hysteresis(radii=(0.0005,), unit="rad")))
+    theta = np.array([{"Fv": 2.0, "M": 0.05, "Fh1_": 15.0}.get(p.symbol, 0.0) for p in model.parameters])
+    t = np.arange(200) / 200.0
+    force = TorqueDriven((20.0 * np.sin(2 * np.pi * 2.0 * t))[:, None])
+    reference = Reference(*np.zeros((3, len(t), 1)), 200.0)
+    fine, default = (simulate(model, theta, force, reference, step=step) for step in (5e-5, None))
+    np.testing.assert_allclose(default.q, fine.q, atol=0.01 * np.ptp(fine.q))
+
+
+def test_a_prediction_along_samples_has_the_memory_of_the_log():
+    model, samples, _ = _simulated_hysteresis()
+    estimate = identify(Problem.from_model(model, samples), method="wls")
+    fit = reconstruct(estimate, samples)
+    rows = estimate.residuals(samples)[0]
+    np.testing.assert_allclose(estimate.predict(samples), rows.predicted, atol=1e-9)
+    assert fit.moving.total.low_passed == pytest.approx(fit.relative_error, rel=0.05)
+
+
+@pytest.mark.parametrize("term", [Hysteresis(), Dahl(), Delay()], ids=lambda term: term.kind)
+def test_motions_are_designed_for_what_has_no_order_in_time(term):
+    """Beside Coulomb friction, friction with memory has the same column along a motion without times."""
+    model = Model(ROBOT, (*make_terms(ROBOT, friction=["viscous", "coulomb"]), term))
+    base = base_parameters(model, ordered=False)
+    plain = base_parameters(Model(ROBOT, model.terms[:-1]))
+    assert len(base) == len(plain) < len(base_parameters(model))
+    q, dq, ddq = _sines(np.arange(400) / 40.0)
+    y = model.regressor(q, dq, ddq)[:, :, base.independent].reshape(-1, len(base))
+    assert np.linalg.matrix_rank(y) == len(base)

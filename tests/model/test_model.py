@@ -23,6 +23,7 @@ from dynid.model import (
     ExponentialStribeck,
     FrictionCurve,
     GasSpring,
+    Hysteresis,
     Linear,
     Load,
     LoadFriction,
@@ -44,6 +45,7 @@ from dynid.model import (
     make_terms,
     term_from_table,
 )
+from dynid.model.elements import MaxwellSlip
 from dynid.model.term import differences
 from dynid.robot import Body, Robot
 from dynid.robot import inertia as ten
@@ -235,6 +237,7 @@ EVERY_TERM = [
     ExponentialStribeck(vs=(0.5, 0.8), power=(2.0, 1.3), joints=(1, 3), sign=Sign("tanh", 0.1)),
     RippleTorque((3.0, 7.5), joints=(1, 3)), Cable(), LoadFriction(sign=Sign("tanh", 0.5)),
     LoadFriction(separate=True, joints=(2, 3), sign=Sign("arctan", 0.5)),
+    Hysteresis(radii=(0.01, 0.1), joints=(1, 3), sign=Sign("tanh", 0.5)),
 ]
 
 
@@ -271,6 +274,9 @@ def test_elements_give_the_same_torques(term):
             tau += one.stiffness * q + one.constant
         elif isinstance(one, Load):
             assert term.kind == "load"  # of a machine without bodies it has none: see test_load_friction
+        elif isinstance(one, MaxwellSlip):
+            most = one.high - one.low  # one of its limits is zero: an operator from either end of the range
+            tau[:, one.joint] += one.stiffness * 0.5 * most * term.sign(dq[:, one.joint])
         elif isinstance(one, Dry):
             sign = one.sign(dq @ one.direction)
             tau += np.outer(np.where(sign > 0, one.forward, one.backward) * sign, one.direction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ import dynid
 from dynid.consistency import Consistency
 from dynid.errors import ModelError, NotPossibleError, RecordingError
 from dynid.estimate import Problem, identify
-from dynid.model import FrictionCurve, Model, RigidBodies, Viscous
+from dynid.model import Dahl, FrictionCurve, Hysteresis, LuGreFriction, Model, RigidBodies, Term, Viscous
 from dynid.online import Online
 from dynid.regression import TorqueEquations, base_parameters, fold
 
@@ -374,3 +375,29 @@ def test_the_ridge_of_a_friction_curve_counts_as_in_weighted_least_squares() -> 
     online.update(q, dq, ddq, tau)
     found = online.estimate()
     assert relative(found.values, batch.values) < 1e-3
+
+
+@pytest.mark.parametrize("term", [Hysteresis(radii=(0.02, 0.3), unit="rad"), Dahl(reach=0.1),
+                                  LuGreFriction(reach=0.1, ratio=1.5, vs=0.3)], ids=lambda term: term.kind)
+def test_a_stream_has_the_memory_of_the_whole_log(term: Term, tmp_path: Path) -> None:
+    """Sample by sample, in blocks, after a pause at rest, and resumed from a file: the equations are those at once."""
+    model = Model(arm().robot, (RigidBodies(), term))
+    q, dq, ddq = motion(300, 3, seed=3)
+    q[120:160], dq[120:160], ddq[120:160] = q[120], 0.0, 0.0
+    tau = np.random.default_rng(0).normal(size=q.shape)
+    base = base_parameters(model)
+    samples = dynid.Samples.from_arrays(q, dq, ddq, tau, rate=100.0)
+    used = samples.keep.copy()
+    used[145:160] = False  # a robot at rest for more than 25 samples
+    whole = fold(TorqueEquations.from_model(model, dataclasses.replace(samples, keep=used), base))
+    singly, in_blocks = (Online(model, forgetting=None, noise=1.0, base=base) for _ in range(2))
+    for sample in zip(q, dq, ddq, tau, strict=True):
+        singly.update(*sample)
+    for start, stop in ((0, 50), (50, 130), (130, 300)):
+        in_blocks.update(q[start:stop], dq[start:stop], ddq[start:stop], tau[start:stop])
+        in_blocks.save(tmp_path / "stream.npz")
+        in_blocks = Online.load(tmp_path / "stream.npz", model)
+    for online in (singly, in_blocks):
+        found = online._stream.recursion.regression()
+        for ours, theirs in zip(found.factors, whole.factors, strict=True):
+            assert relative(ours.r.T @ ours.r, theirs.r.T @ theirs.r) < 1e-10

@@ -14,7 +14,7 @@ from dynid.arrays import Array
 from dynid.recording import Decimation
 from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.regression import TorqueEquations, base_parameters, fold
-from dynid.regression.autocorrelation import autocovariance, correlation
+from dynid.regression.autocorrelation import autocovariance, correlation, noise_matrix
 from dynid.regression.derived import Mixed
 from dynid.regression.residual_series import PIECE, Residuals, residuals, torque_sums
 
@@ -170,3 +170,19 @@ def test_torque_sums_are_those_of_the_kept_rows() -> None:
         expected = [sum(a * a for a, _ in pairs), sum(a for a, _ in pairs), sum((a - b) ** 2 for a, b in pairs),
                     sum(a * b for a, b in pairs), sum(b * b for _, b in pairs), len(pairs)]
         assert found[j] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_covariance_of_a_score_is_positive_semidefinite_for_a_truncated_autocovariance(seed: int) -> None:
+    """Truncation of an autocovariance makes its spectrum negative. Where it is not, X' C X is the product with the
+    matrix of autocovariances."""
+    rng = np.random.default_rng(seed)
+    columns, keep = rng.normal(size=(40, 200)), np.ones(200, dtype=bool)
+    cut = 0.9 ** np.arange(8)
+    assert np.linalg.eigvalsh(toeplitz(np.pad(cut, (0, 192)))).min() < -0.5
+    found = noise_matrix(columns, keep, cut)
+    assert np.linalg.eigvalsh(found).min() > -1e-9 * np.trace(found)
+    assert np.all(np.linalg.eigvalsh(found - columns @ toeplitz(np.pad(cut, (0, 192))) @ columns.T) > -1e-9)
+    whole = np.pad(1.0 - np.arange(8) / 8.0, (0, 192))  # a triangle has a positive spectrum
+    np.testing.assert_allclose(noise_matrix(columns, keep, whole[:8]), columns @ toeplitz(whole) @ columns.T,
+                               atol=1e-9)

@@ -9,7 +9,7 @@ from refusals import refused
 from robots import gripper, random_robot
 
 from dynid.errors import ModelError
-from dynid.model import Dahl, Delay, LoadFriction, LuGreFriction, Model, RigidBodies, RotorInertia, Viscous
+from dynid.model import Dahl, Delay, Hysteresis, LoadFriction, LuGreFriction, Model, RigidBodies, RotorInertia, Viscous
 from dynid.model.registry import KINDS
 from dynid.model.sign import Sign
 from dynid.model.term import MotionSegment
@@ -72,7 +72,8 @@ def test_every_registered_term_becomes_code(tmp_path, kind, options):
 
 
 @pytest.mark.parametrize("term", [Dahl(reach=0.05),
-                                  LuGreFriction(reach=(0.02, 0.07), ratio=1.7, vs=0.4, joints=(1, 3))])
+                                  LuGreFriction(reach=(0.02, 0.07), ratio=1.7, vs=0.4, joints=(1, 3)),
+                                  Hysteresis(radii=(0.02, 0.3), unit="rad", joints=(1, 3))])
 def test_memory_goes_on_from_sample_to_sample(term, tmp_path):
     """`step` along a motion is what the model remembers of it, standing still included."""
     model = Model(ROBOT, (RigidBodies(), term))

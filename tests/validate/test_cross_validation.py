@@ -104,6 +104,24 @@ def test_blocks_have_equal_numbers_of_kept_rows_and_one_is_too_few(simulate):
         cross_validate(Problem.from_model(log.model, log.samples, blocks=1), "ols")
 
 
+def test_model_and_samples_are_cross_validated_as_their_problem(simulate):
+    log = simulate("arm3r", rows=600)
+    problem = Problem.from_model(log.model, log.samples)
+    expected = cross_validate(problem, "ols")
+    for found in (cross_validate(log.model, log.samples, "ols"), cross_validate(log.model, [log.samples], method="ols"),
+                  cross_validate(problem, method="ols")):
+        assert np.array_equal(found.errors, expected.errors) and found.method == "ols"
+    with refused(ModelError, "not-a-regression", "Problem.from_model(model, samples)"):
+        Problem(log.model, log.samples)
+    with refused(ModelError, "data-given-twice"):
+        cross_validate(problem, log.samples)
+    with refused(ModelError, "not-samples", "ndarray", "dynid.read"):
+        cross_validate(log.model, log.samples.q)
+    for wrong in ((log.model,), (log.model, "ols"), (log.samples, log.samples)):
+        with refused(ModelError, "no-data", "cross_validate(model, samples)"):
+            cross_validate(*wrong)
+
+
 def test_a_joint_at_rest_and_missing_rank(simulate):
     log = simulate("arm3r", rows=1000, frozen=(2,))
     problem, estimate = log.fitted()

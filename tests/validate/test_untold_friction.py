@@ -48,6 +48,7 @@ def untold(friction: tuple[str, ...], samples: Samples, method: str = "wls") -> 
 
 @pytest.mark.parametrize("friction", [
     ("curve", "load"), ("viscous", "coulomb", "ripple", "cable"), ("viscous", "dahl"), ("viscous", "lugre"),
+    ("viscous", "coulomb", "hysteresis"),
     ("stribeck",), ("exponential-stribeck",), ("polynomial",), ("asymmetric-viscous", "coulomb"),
     ("viscous", "coulomb", "delay", "drift")], ids="+".join)
 def test_what_is_not_there_is_said(friction: tuple[str, ...]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from dynid.html_tables import card, listed, table
 from dynid.output_fields import array_of, output_fields, record
 from dynid.plain import PlainFields, finite, plain
 
+_LONGEST_DELAY, _MAX_DELAYS = 0.5, 200  # s, and number, of the delays that are tried for the trivial model
 INTERVAL_SIGMAS = 1.96  # half width of a 95 % interval in standard errors
 
 
@@ -87,14 +90,15 @@ class SimulatedLog:
     Attributes:
         source: name of the log.
         t: time stamps (rows,), s.
-        measured, simulated, command: positions (rows, joints), rad.
+        measured, simulated: positions (rows, joints), rad.
+        command: commanded positions (rows, joints), rad; None if the drive law uses no commands.
     """
 
     source: str
     t: Array
     measured: Array
     simulated: Array
-    command: Array
+    command: Array | None
 
     @property
     def mean_error(self) -> Array:
@@ -102,9 +106,64 @@ class SimulatedLog:
         return np.mean(np.abs(self.measured - self.simulated), axis=0)
 
 
+_DELAYED_COMMAND = record("DelayedCommand", mean_error=float, delay=dict[str, float], offset=dict[str, float],
+                          joint_errors=dict[str, float])
+
+
+@dataclass(frozen=True, eq=False)
+class DelayedCommand:
+    """The trivial model of a drive: the command, delayed, plus an offset. Without commands it is a constant position.
+
+    A simulation that is worse than this model is not usable, because the model needs no parameter of the robot.
+
+    Attributes:
+        delay: delay of each joint (joints,), s.
+        offset: offset of each joint (joints,), rad.
+        error: mean absolute error of each joint over all logs (joints,), rad.
+        is_constant: whether there are no commands.
+    """
+
+    delay: Array
+    offset: Array
+    error: Array
+    is_constant: bool = False
+
+    @property
+    def text(self) -> str:
+        return "a constant position" if self.is_constant else "the command, delayed, plus an offset"
+
+    @staticmethod
+    def from_logs(logs: Sequence[SimulatedLog]) -> DelayedCommand:
+        """Return the model with the smallest mean absolute error over some logs."""
+        interval = float(np.median(np.concatenate([np.diff(log.t) for log in logs])))
+        delays = np.linspace(0.0, _LONGEST_DELAY, min(int(2.0 * _LONGEST_DELAY / interval), _MAX_DELAYS) + 1)
+        found, is_constant = np.zeros((3, logs[0].measured.shape[1])), any(log.command is None for log in logs)
+        for j in range(found.shape[1]):
+            trials = []
+            for delay in [0.0] if is_constant else delays:
+                left = np.concatenate([log.measured[:, j] - (0.0 if log.command is None else np.interp(
+                    log.t - delay, log.t, log.command[:, j])) for log in logs])
+                offset = float(np.median(left))
+                trials.append((float(np.mean(np.abs(left - offset))), float(delay), offset))
+            error, delay, offset = min(trials)
+            found[:, j] = delay, offset, error
+        return DelayedCommand(found[0], found[1], found[2], is_constant)
+
+    @property
+    def mean_error(self) -> float:
+        """Mean absolute error over all joints and rows, rad."""
+        return float(np.mean(self.error))
+
+    def to_dict(self, joints: Sequence[str]) -> dict[str, Any]:
+        """Return the model as plain data for JSON; joints: names of the joints."""
+        return {"mean_error": self.mean_error, **{
+            name: dict(zip(joints, values.tolist(), strict=True))
+            for name, values in (("delay", self.delay), ("offset", self.offset), ("joint_errors", self.error))}}
+
+
 _SIMULATED_LOG = record("SimulatedActuatorLog", log=str, rows=int, mean_error=dict[str, float | None])
 _SIMULATION_RECORD = record("ActuatorSimulation", mean_error=float | None, linear_stage=float | None,
-                     logs=array_of(_SIMULATED_LOG))
+                            delayed_command=_DELAYED_COMMAND, logs=array_of(_SIMULATED_LOG))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,16 +216,31 @@ class ActuatorEstimate:
         """Mean absolute error of the simulated positions over all joints and rows, rad."""
         return float(np.mean(np.concatenate([np.abs(log.measured - log.simulated) for log in self.logs])))
 
-    @output_fields(robot=str, joints=list[str], law=str, friction=str, parameters=list[ActuatorValue],
+    @cached_property
+    def delayed_command(self) -> DelayedCommand:
+        """The trivial model with which the simulation is compared, fitted to the same logs."""
+        return DelayedCommand.from_logs(self.logs)
+
+    @property
+    def unusable(self) -> str:
+        """Sentence on why the actuators are not usable in a simulator; empty if they are."""
+        simulated, trivial = self.mean_error, self.delayed_command.mean_error
+        if simulated <= trivial:
+            return ""
+        return (f"simulated positions have a mean error of {1e3 * simulated:.3g} mrad, which is more than the "
+                f"{1e3 * trivial:.3g} mrad of {self.delayed_command.text}")
+
+    @output_fields(robot=str, joints=list[str], law=str, friction=str, usable=bool, parameters=list[ActuatorValue],
                    notes=list[Note], findings=list[Finding], friction_models=list[FrictionTrial],
                    simulation=_SIMULATION_RECORD, iterations=int, gradient_error=float | None)
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate as plain data for JSON, without the positions."""
         return dict(plain({
             "robot": self.robot, "joints": self.joints, "law": self.law, "friction": self.friction,
-            "parameters": self.parameters, "notes": self.notes, "findings": self.findings,
+            "usable": not self.unusable, "parameters": self.parameters, "notes": self.notes, "findings": self.findings,
             "friction_models": self.comparison,
             "simulation": {"mean_error": self.mean_error, "linear_stage": self.linear_error,
+                           "delayed_command": self.delayed_command.to_dict(self.joints),
                            "logs": [{"log": log.source, "rows": len(log.t),
                                      "mean_error": dict(zip(self.joints, log.mean_error, strict=True))}
                                     for log in self.logs]},

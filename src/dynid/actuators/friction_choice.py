@@ -15,6 +15,7 @@ from dynid.actuators.problem import ChainLog, ChainProblem
 from dynid.actuators.refinement import refine
 from dynid.arrays import Array
 from dynid.errors import NotPossibleError
+from dynid.findings import Note
 from dynid.progress import ProgressCallback, prefixed
 
 _BLOCKS_PER_PART = 10  # blocks of time per validation part: errors of adjacent blocks are nearly independent
@@ -92,10 +93,12 @@ def _predicted(problem: ChainProblem, x: Array, log: ChainLog) -> Array:
 
 def choose_friction(make: Callable[[str], list[ChainProblem]],
                     start: Callable[[int, ChainProblem, str, JointValues | None], Array],
-                    restart: float | None, progress: ProgressCallback) -> tuple[str, tuple[FrictionTrial, ...]]:
-    """Return the simplest friction model that is not significantly worse than any other, and the comparison.
+                    restart: float | None, progress: ProgressCallback
+                    ) -> tuple[str, tuple[FrictionTrial, ...], list[Note]]:
+    """Return the simplest friction model that is not significantly worse than any other, the comparison, and notes.
 
-    The comparison starts with Coulomb and viscous friction. A model is tried if the model that it extends was
+    If M1 cannot be simulated on a part of the logs, no model is compared, and M1 is returned with a note. The
+    comparison starts with Coulomb and viscous friction. A model is tried if the model that it extends was
     significantly better than the best simpler model.
 
     Args:
@@ -114,7 +117,10 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
         try:
             errors[model] = left_out_errors(make(model), partial(_start_after, start, model, errors.get(kept)),
                                             restart, scale, prefixed(progress, f"{title}: "))
-        except NotPossibleError:
+        except NotPossibleError as problem:
+            if model == "m1":
+                return kept, (), [Note("friction-not-compared", "The friction models were not compared, because on a "
+                                       f"part of the logs {problem.reason}. M1 ({FRICTION_TITLES[model]}) is used.")]
             continue
         if model == "m1":
             better[model] = 0.0
@@ -126,7 +132,7 @@ def choose_friction(make: Callable[[str], list[ChainProblem]],
         if clearly_better or (fewer and better[model] > -_IMPROVEMENT_ERRORS):
             kept = model
     return kept, tuple(FrictionTrial(model, FRICTION_TITLES[model], found.mean, better[model], model == kept)
-                       for model, found in errors.items())
+                       for model, found in errors.items()), []
 
 
 def _start_after(start: Callable[[int, ChainProblem, str, JointValues | None], Array], model: str,

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.actuators.chains import LARGEST_STEP, SIMULATION_STEPS, robot_chains
+from dynid.actuators.columns import KP
 from dynid.actuators.drive_limits import error_shares
 from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue, FrictionTrial, SimulatedLog
 from dynid.actuators.friction_choice import JointValues, choose_friction
@@ -20,7 +21,7 @@ from dynid.actuators.parameters import FRICTION_MODELS, OPTIONAL_PARAMETERS
 from dynid.actuators.posterior import actuator_posterior
 from dynid.actuators.problem import ActuatorLog, ChainProblem
 from dynid.actuators.refinement import Refinement, refine
-from dynid.actuators.result_checks import causes, unequal_joints
+from dynid.actuators.result_checks import causes, unequal_joints, worse_than_command
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, NotPossibleError
 from dynid.findings import Finding, Note
@@ -100,6 +101,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
                 for k, (problem, start) in enumerate(zip(problems, starts, strict=True), 1)]
 
     comparison: tuple[FrictionTrial, ...] = ()
+    uncompared: list[Note] = []
     plain: list[Refinement] | None = None
 
     def make(model: str) -> list[ChainProblem]:
@@ -115,7 +117,7 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
         stages = [replace(stage, problem=quick_enough(stage.problem, fit.x)) for stage, fit in
                   zip(stages, plain, strict=True)]
     if friction == "auto":
-        friction, comparison = choose_friction(make, start, restart, progress)
+        friction, comparison, uncompared = choose_friction(make, start, restart, progress)
     problems = make(friction)
     starts = [start(k, problem, friction) for k, problem in enumerate(problems)]
     coarse = plain if friction == "m1" and plain is not None else refined(problems, starts)
@@ -124,7 +126,8 @@ def identify_actuators(robot: Robot, logs: Recording | ActuatorLog | Sequence[Re
     fits = [refine(problem, fit.solution if restart is None else fit.x, share=fit.share,
                    progress=prefixed(progress, f"second stage: simulation, chain {k} of {len(problems)}, "))
             for k, (problem, fit) in enumerate(zip(problems, coarse, strict=True), 1)]
-    return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, remarks, diagnose,
+    notes = [*(Note("log", remark) for remark in remarks), *uncompared]
+    return _estimate(robot, entries, chosen_law, friction, stages, problems, fits, comparison, notes, diagnose,
                      progress)
 
 
@@ -229,9 +232,8 @@ def _largest_demand(problem: ChainProblem, own: Mapping[str, float]) -> float:
 
 def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, friction: str, stages: Sequence[Stage],
               problems: Sequence[ChainProblem], fits: Sequence[Refinement], comparison: tuple[FrictionTrial, ...],
-              remarks: Sequence[str], diagnose: bool, progress: ProgressCallback) -> ActuatorEstimate:
+              notes: list[Note], diagnose: bool, progress: ProgressCallback) -> ActuatorEstimate:
     parameters: list[ActuatorValue] = []
-    notes = [Note("log", remark) for remark in remarks]
     findings: list[Finding] = []
     determined: list[Bools] = []
     simulated = [np.tile(np.median(entry.recording.q, axis=0), (len(entry.recording), 1)) for entry in entries]
@@ -256,13 +258,17 @@ def _estimate(robot: Robot, entries: Sequence[ActuatorLog], law: DriveLaw, frict
     notes.append(_scale_note(law, problems[0]))
     order = {joint: j for j, joint in enumerate(robot.joint_names)}
     parameters.sort(key=lambda one: order[one.joint])
+    follows = any(np.any(problem.numbers(fit.x, log)[:, KP] != 0.0) for problem, fit in zip(problems, fits, strict=True)
+                  for log in problem.logs)
     logs = tuple(SimulatedLog(entry.recording.source, entry.recording.t, entry.recording.q, positions,
-                              entry.recording.q if entry.recording.reference is None else entry.recording.reference)
+                              entry.recording.reference if follows else None)
                  for entry, positions in zip(entries, simulated, strict=True))
-    return ActuatorEstimate(robot.name, robot.joint_names, law.name, friction, tuple(parameters), tuple(notes),
-                            tuple(findings), comparison, logs, first / max(count, 1),
-                            max(fit.iterations for fit in fits), max(fit.gradient_error for fit in fits),
-                            actuator_posterior(robot, entries, problems, fits, determined, simulated))
+    found = ActuatorEstimate(robot.name, robot.joint_names, law.name, friction, tuple(parameters), tuple(notes),
+                             tuple(findings), comparison, logs, first / max(count, 1),
+                             max(fit.iterations for fit in fits), max(fit.gradient_error for fit in fits))
+    posterior = actuator_posterior(robot, entries, problems, fits, determined, simulated)
+    worse = worse_than_command(found)
+    return replace(found, findings=(*worse, *found.findings), posterior=replace(posterior, unusable=found.unusable))
 
 
 def _values(problem: ChainProblem, fit: Refinement, identified: Bools, stage: Stage) -> list[ActuatorValue]:

@@ -73,6 +73,8 @@ def usable_logs(entries: Sequence[ActuatorLog], robot: Robot, law: DriveLaw) -> 
         try:
             recording, jumps = unwrapped(log.recording, log.robot or robot)
             remarks += [*check_log(recording, log.robot or robot, law), *jumps]
+            if recording.reference is None:  # the law has no position loop, so the simulation uses no commands
+                recording = replace(recording, reference=recording.q)
             usable.append(replace(log, recording=recording))
         except RecordingError as problem:
             problems.append(problem)

@@ -13,15 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.actuators import columns as c
+from dynid.actuators.parameters import MAX_RELATIVE_STD, MAX_TYPICAL_STD
 from dynid.actuators.problem import ChainProblem, joint_numbers
 from dynid.actuators.refinement import Refinement
 from dynid.arrays import Array, Bools
 from dynid.findings import Note
 
-_MAX_TYPICAL_STD = 0.5  # standard error relative to the typical value, below which a parameter is identified
-# Standard error relative to the estimate, below which a parameter is identified. With a larger share, poorly determined
-# parameters would count as identified when noise makes their estimates large, and intervals would miss the truth.
-_MAX_RELATIVE_STD = 0.25
 _NULL_SHARE = 1e-5  # singular value relative to the largest, below which no amount of such data determines a direction
 _NAMED_SHARE = 0.25  # smallest component of a unit direction whose parameter is named
 _DRIVE_PARAMETERS = {"kp", "kd", "ki", "kv", "kt", "resistance", "torque_scale"}
@@ -42,7 +39,7 @@ def identifiability(problem: ChainProblem, fit: Refinement) -> Identifiability:
     solution."""
     silent = np.linalg.norm(fit.jacobian.reshape(-1, len(fit.x)), axis=0) * fit.scale < 1e-9
     typical = np.array([one.item.typical for one in problem.unknowns])
-    known = fit.std <= np.maximum(_MAX_TYPICAL_STD * typical, _MAX_RELATIVE_STD * np.abs(fit.x))
+    known = fit.std <= np.maximum(MAX_TYPICAL_STD * typical, MAX_RELATIVE_STD * np.abs(fit.x))
     identified = ~fit.at_bound & known & (fit.std > 0) & ~silent
     null = fit.singular <= _NULL_SHARE * max(float(fit.singular.max(initial=0.0)), 1e-300)
     notes = []
@@ -51,7 +48,7 @@ def identifiability(problem: ChainProblem, fit: Refinement) -> Identifiability:
         identified &= np.abs(vector) < _NAMED_SHARE / 2
     scaled = fit.covariance / np.outer(fit.scale, fit.scale)
     values, axes = np.linalg.eigh(scaled)
-    vectors += [axes[:, k] for k in np.flatnonzero(values > _MAX_TYPICAL_STD ** 2)]
+    vectors += [axes[:, k] for k in np.flatnonzero(values > MAX_TYPICAL_STD ** 2)]
     named: set[frozenset[str]] = set()
     for vector in vectors:
         chosen = [k for k in np.argsort(-np.abs(vector)) if abs(vector[k]) > _NAMED_SHARE]

@@ -9,6 +9,11 @@ import numpy as np
 
 from dynid.actuators import columns as c
 
+MAX_TYPICAL_STD = 0.5  # standard error relative to the typical value, below which a parameter is identified
+# Standard error relative to the estimate, below which a parameter is identified. With a larger share, poorly determined
+# parameters would count as identified when noise makes their estimates large, and intervals would miss the truth.
+MAX_RELATIVE_STD = 0.25
+
 
 @dataclass(frozen=True)
 class ActuatorParameter:

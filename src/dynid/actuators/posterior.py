@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,13 @@ import numpy as np
 
 from dynid.actuators import columns as c
 from dynid.actuators.laws import LAWS, drive_law
+from dynid.actuators.parameters import MAX_RELATIVE_STD, MAX_TYPICAL_STD, MECHANICAL_PARAMETERS
 from dynid.actuators.problem import ActuatorLog, ChainProblem, joint_numbers
 from dynid.actuators.refinement import Refinement
 from dynid.arrays import Array, Bools
 from dynid.errors import ModelError, RecordingError
 from dynid.estimate.draws.posterior import check_draws
-from dynid.estimate.simulators.friction_fit import SimulatedJoint, TorqueLoss, best_fit
+from dynid.estimate.simulators.friction_fit import PASSIVE, SimulatedJoint, TorqueLoss, best_fit
 from dynid.files import read_small, write_json
 from dynid.model import Model
 from dynid.robot import Robot
@@ -28,6 +29,16 @@ _MAX_STATES = 200  # rows of the motion that are kept: more of them change the a
 _MOVING_SHARE = 0.02  # share of a joint's greatest speed, above which its friction opposes the motion and is not static
 _LOAD_ROUNDS = 4  # fixed-point iterations of motor torque and load-dependent friction, which converge
 _MAX_REDRAWS = 200  # attempts to replace a draw outside the bounds; afterwards values outside are clipped
+_MIN_EIGENVALUE_SHARE = 1e-9  # of a correlation matrix: combinations with less variance do not change values
+_SLOPE_STEP = 1e-4  # step of numerical derivatives, relative to a parameter or, for small parameters, to itself
+# Typical size of each value of a simulated joint: that of the parameter from which it is computed.
+_TYPICAL_VALUES = {"armature": MECHANICAL_PARAMETERS["armature"].typical,
+                   "damping": MECHANICAL_PARAMETERS["viscous"].typical,
+                   "frictionloss": MECHANICAL_PARAMETERS["coulomb"].typical, "bias": MECHANICAL_PARAMETERS[
+                       "offset"].typical, "delay": MECHANICAL_PARAMETERS["delay"].typical, **{
+                       name: next(item.typical for item in LAWS["pid"].parameters if item.name == own)
+                       for name, own in (("stiffness", "kp"), ("kd", "kd"), ("ki", "ki"), ("force_limit",
+                                                                                          "torque_limit"))}}
 _ARRAYS = ("values", "covariance", "identified", "lower", "upper", "supply")  # arrays of a saved posterior
 _STATES = ("speed", "motor", "external")  # arrays of its states
 # Columns of friction that is neither Coulomb nor viscous; joints of simulators lack such friction.
@@ -50,6 +61,21 @@ class DriveStates:
     external: Array
 
 
+@dataclass(frozen=True)
+class UndeterminedValue:
+    """A value of a simulated joint that the data do not determine.
+
+    Attributes:
+        joint: name of the joint.
+        name: name of the value, see `SimulatedJoint`.
+        parameters: names and estimates of the parameters that are not determined, on which the value depends.
+    """
+
+    joint: str
+    name: str
+    parameters: tuple[tuple[str, float], ...]
+
+
 @dataclass(frozen=True, eq=False)
 class ActuatorPosterior:
     """Estimated actuator parameters with their covariance, and further data for simulators.
@@ -66,6 +92,7 @@ class ActuatorPosterior:
         supply: mean logged supply voltage of each joint (joints,), V; 1 if the law needs none.
         states: joint states along the simulated logs.
         notes: sentences on effects that an exported actuator does not represent.
+        unusable: why the actuators are not usable in a simulator; empty if they are.
     """
 
     law: str
@@ -81,6 +108,7 @@ class ActuatorPosterior:
     supply: Array
     states: DriveStates
     notes: tuple[str, ...] = ()
+    unusable: str = ""
 
     def tables(self, x: Array) -> list[dict[str, float]]:
         """Return all parameter values of each joint by name, from values (k,) of the unknowns."""
@@ -95,24 +123,83 @@ class ActuatorPosterior:
         unknowns; the estimate by default."""
         return np.array([table.get("link_scale", 1.0) for table in self.tables(self.values if x is None else x)])
 
-    def simulated(self, x: Array | None = None) -> tuple[tuple[SimulatedJoint, ...], tuple[TorqueLoss, ...]]:
+    def simulated(self, x: Array | None = None, *, holds_bias: bool = False
+                  ) -> tuple[tuple[SimulatedJoint, ...], tuple[TorqueLoss, ...]]:
         """Return the joints with drives as simulators model them, and the torque that simulators cannot represent.
 
         Friction beyond Coulomb and viscous friction is replaced by the damping and frictionloss that predict the
-        friction torque best along the logs; a constant offset is omitted. x: values (k,) of the unknowns; the estimate
-        by default.
+        friction torque best along the logs. A constant offset is the bias of a drive.
+
+        Args:
+            x: values (k,) of the unknowns; the estimate by default.
+            holds_bias: whether the simulator has a bias of position drives. Otherwise the offset is lost.
         """
         law, joints, losses = drive_law(self.law), [], []
         for j, table in enumerate(self.tables(self.values if x is None else x)):
-            joint, loss = self._joint(j, joint_numbers(law, table))
+            joint, loss = self._joint(j, joint_numbers(law, table), holds_bias)
             joints.append(joint)
             losses.append(loss)
         return tuple(joints), tuple(losses)
 
-    def _joint(self, j: int, own: Array) -> tuple[SimulatedJoint, TorqueLoss]:
+    def undetermined(self) -> tuple[UndeterminedValue, ...]:
+        """Return the values of simulated joints that the data do not determine, of those that would be written.
+
+        A value that depends on one unknown is determined if the unknown is. A passive value at its lower bound counts
+        as determined, because the data are consistent with that bound. A value that depends on several unknowns, such
+        as the friction that replaces a richer model, is determined if its standard error is small enough, by the rule
+        for unknowns; an unknown at a bound counts as fixed there.
+        """
+        law, found = drive_law(self.law), list[UndeterminedValue]()
+        tables, errors = self.tables(self.values), np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+        # Not determined for another reason than a bound, where the standard error is zero, or a large standard error.
+        hidden = ~self.identified & (errors > 0.0) & (errors <= MAX_RELATIVE_STD * np.abs(self.values))
+        for j, table in enumerate(tables):
+            places = [k for k, own in enumerate(self.owners) if j in own]
+            joint = self._joint(j, joint_numbers(law, table))[0]
+            slopes: dict[str, dict[int, float]] = {name: {} for name in _TYPICAL_VALUES}
+            for k in places:
+                step = _SLOPE_STEP * max(abs(float(self.values[k])), _SLOPE_STEP)
+                step = step if self.values[k] + step <= self.upper[k] else -step
+                moved = self._joint(j, joint_numbers(law, {**table, self.names[k]: float(self.values[k]) + step}))[0]
+                for name, own in slopes.items():
+                    if (change := (getattr(moved, name) or 0.0) - (getattr(joint, name) or 0.0)) != 0.0:
+                        own[k] = change / step
+            for name, own in slopes.items():
+                value = getattr(joint, name)
+                if not own or value is None or not np.isfinite(value) or (value == 0.0 and name not in PASSIVE):
+                    continue
+                at, slope = np.array(list(own)), np.array(list(own.values()))
+                error = float(np.sqrt(max(slope @ self.covariance[np.ix_(at, at)] @ slope, 0.0)))
+                if len(at) == 1:
+                    is_at_bound = name in PASSIVE and self.values[at[0]] <= self.lower[at[0]]
+                    known = bool(self.identified[at[0]]) or bool(is_at_bound)
+                else:
+                    known = not hidden[at].any() and error <= max(MAX_TYPICAL_STD * _TYPICAL_VALUES[name],
+                                                                  MAX_RELATIVE_STD * abs(value))
+                if not known:
+                    found.append(UndeterminedValue(self.joints[j], name, tuple(
+                        (self.names[k], float(self.values[k])) for k in at if len(at) == 1 or not self.identified[k])))
+        return tuple(found)
+
+    def conditional(self, x: Array, given: Mapping[tuple[str, str], float]) -> Array:
+        """Return values x (k,) of the unknowns with some of them given, and the others changed by their covariance with
+        these, so that the motion changes little. given: values by joint and name of an unknown of one joint."""
+        at = np.array([k for k, (name, own) in enumerate(zip(self.names, self.owners, strict=True))
+                       if len(own) == 1 and (self.joints[own[0]], name) in given], dtype=int)
+        if not len(at):
+            return x
+        moved = np.array([given[self.joints[self.owners[k][0]], self.names[k]] for k in at]) - x[at]
+        error = np.sqrt(np.maximum(np.diag(self.covariance), 1e-300))
+        scaled = self.covariance / np.outer(error, error)
+        inverse = np.linalg.pinv(scaled[np.ix_(at, at)], hermitian=True, rcond=_MIN_EIGENVALUE_SHARE)
+        changed = x + error * (scaled[:, at] @ (inverse @ (moved / error[at])))
+        changed[at] = x[at] + moved
+        return np.clip(changed, self.lower, self.upper)
+
+    def _joint(self, j: int, own: Array, holds_bias: bool = False) -> tuple[SimulatedJoint, TorqueLoss]:
         gain = float(own[c.TORQUE_GAIN] * self.supply[j])
         damping, dry, offset = float(own[c.VISCOUS]), float(own[c.COULOMB]), float(own[c.OFFSET])
-        left, lost = np.zeros(1), ("offset",) if offset else ()
+        left, lost = np.zeros(1), tuple[str, ...]()
         speed, motor = self.states.speed[:, j], self.states.motor[:, j]
         moving = np.abs(speed) > _MOVING_SHARE * max(float(np.abs(speed).max(initial=0.0)), 1e-12)
         if np.any(own[list(_RICHER_FRICTION)] != 0.0) and moving.any():
@@ -121,8 +208,7 @@ class ActuatorPosterior:
             torque = np.sign(speed) * budget + damping * speed
             fitted = best_fit(torque, {"damping": speed, "frictionloss": np.sign(speed)})
             damping, dry = fitted["damping"], fitted["frictionloss"]
-            left, lost = torque - damping * speed - dry * np.sign(speed), ("friction", *lost)
-        error = float(np.sqrt(np.mean((left + offset) ** 2)))
+            left, lost = torque - damping * speed - dry * np.sign(speed), ("friction",)
         has_loop = own[c.KP] > 0.0
         limit = min(gain * float(own[c.U_LIMIT]), float(own[c.TORQUE_LIMIT]))
         integral = gain * float(own[c.KI] * own[c.INTEGRAL_ERROR])
@@ -130,7 +216,10 @@ class ActuatorPosterior:
             self.joints[j], armature=float(own[c.ARMATURE]), damping=damping + float(own[c.BACK_EMF]), frictionloss=dry,
             stiffness=gain * float(own[c.KP]) if has_loop else None, kd=gain * float(own[c.KD]) if has_loop else None,
             ki=integral if has_loop and integral > 0.0 else None, force_limit=limit,
-            delay=float(own[c.DELAY]) if own[c.DELAY] >= SHORTEST_DELAY else 0.0)
+            delay=float(own[c.DELAY]) if own[c.DELAY] >= SHORTEST_DELAY else 0.0, bias=-offset if has_loop else 0.0)
+        if offset and not (holds_bias and joint.has_position_loop):
+            left, lost = left + offset, (*lost, "offset")
+        error = float(np.sqrt(np.mean(left ** 2)))
         size = float(np.sqrt(np.mean(motor ** 2))) if len(motor) else 0.0
         return joint, TorqueLoss(self.joints[j], error, size, lost)
 
@@ -165,7 +254,8 @@ class ActuatorPosterior:
         numbers = {**{name: getattr(self, name) for name in _ARRAYS}, **vars(self.states)}
         write_json(Path(path), {
             "law": self.law, "joints": self.joints, "names": self.names, "owners": self.owners,
-            "known": [_texts(table) for table in self.known], "notes": self.notes, "settings": dict(settings or {}),
+            "known": [_texts(table) for table in self.known], "notes": self.notes, "unusable": self.unusable,
+            "settings": dict(settings or {}),
             **{name: _nested(array) for name, array in numbers.items()}})
 
     @staticmethod
@@ -184,7 +274,7 @@ class ActuatorPosterior:
             arrays = {name: np.array(found[name], dtype=float) for name in (*_ARRAYS, *_STATES)}
             known = tuple({str(key): float(value) for key, value in table.items()} for table in found["known"])
             owners = tuple(tuple(int(j) for j in own) for own in found["owners"])
-            law, settings = str(found["law"]), dict(found["settings"])
+            law, settings, unusable = str(found["law"]), dict(found["settings"]), str(found.get("unusable", ""))
         except (OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError):
             raise damaged from None
         n, k = len(texts["joints"]), len(texts["names"])
@@ -202,7 +292,7 @@ class ActuatorPosterior:
         states = DriveStates(*(arrays[name] for name in _STATES))
         return ActuatorPosterior(law, texts["joints"], texts["names"], owners, arrays["values"], arrays["covariance"],
                                  arrays["identified"] > 0.5, arrays["lower"], arrays["upper"], known, arrays["supply"],
-                                 states, texts["notes"]), settings
+                                 states, texts["notes"], unusable), settings
 
 
 def _texts(table: Mapping[str, float]) -> dict[str, str]:
@@ -320,16 +410,18 @@ def _notes(problems: Sequence[ChainProblem], numbers: Array) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def draw_table(posterior: ActuatorPosterior, drawn: Array) -> dict[str, Any]:
+def draw_table(posterior: ActuatorPosterior, drawn: Array,
+               change: Callable[[tuple[SimulatedJoint, ...]], tuple[SimulatedJoint, ...]] = lambda joints: joints
+               ) -> dict[str, Any]:
     """Return drawn actuators as arrays by name.
 
     `theta` is (draws, unknowns) in the order of `names` (joint and parameter). `armature`, `damping`, `frictionloss`,
     `stiffness`, `kd`, `ki`, `force_limit` and `delay` are (draws, joints) in the order of `joints`, NaN for a missing
-    gain.
+    value. change: function that is applied to the joints of each draw.
     """
     fields = ("armature", "damping", "frictionloss", "stiffness", "kd", "ki", "force_limit", "delay")
     rows = np.array([[[np.nan if getattr(joint, name) is None else getattr(joint, name) for joint in
-                       posterior.simulated(x)[0]] for name in fields] for x in drawn])
+                       change(posterior.simulated(x)[0])] for name in fields] for x in drawn])
     return {"names": np.array(labels(posterior)), "theta": drawn, "joints": np.array(posterior.joints),
             **{name: rows[:, k] for k, name in enumerate(fields)}}
 

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from dynid.actuators.drive_limits import MIN_DECREASE, POOR_FIT, SHORT_SEARCH, error_shares, saturation, speed_limit
-from dynid.actuators.estimate import ActuatorValue
+from dynid.actuators.estimate import ActuatorEstimate, ActuatorValue
 from dynid.actuators.linear_stage import first_stage, with_friction
 from dynid.actuators.problem import ChainProblem, Unknown
 from dynid.actuators.refinement import Refinement, joint_weights, refine
@@ -33,6 +33,7 @@ _EARLY_ROWS = (2, 3, 4, 6, 8, 12)  # tested numbers of rows by which the motion 
 _TESTED_GAINS = ("kp", "ki", "kd", "kv", "gain", "kt", "resistance")
 _TESTED_ERROR = 0.2  # relative error of a given value; data that do not show such an error do not test the value
 _MIN_SHARED_CHANGE = 0.05  # smallest reported relative change of an estimate per relative change of a given value
+_SMALL_ERROR = 1e-4  # rad: a smaller difference of mean errors is below the resolution of encoders
 _MAX_LISTED = 4  # estimates that a note names
 _TESTED_UNITS = {"delay": " s", "bias": " rad"}  # units of tested values; gains have the units of their law
 
@@ -290,6 +291,27 @@ def role(name: str) -> str:
     match."""
     words = re.findall(r"[a-z]+|\d+", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())
     return "_".join(word for word in words if word not in _SIDE_WORDS)
+
+
+def worse_than_command(estimate: ActuatorEstimate) -> list[Finding]:
+    """Return a finding if simulated positions of joints are worse than those of the trivial model `DelayedCommand`, and
+    no other finding on these joints names a cause."""
+    explained = {joint for one in estimate.findings if one.severity != "info" for joint in one.joints}
+    own = np.average([log.mean_error for log in estimate.logs], axis=0, weights=[len(log.t) for log in estimate.logs])
+    trivial = estimate.delayed_command
+    worse = [j for j in np.argsort(trivial.error - own)
+             if own[j] > trivial.error[j] + _SMALL_ERROR and estimate.joints[j] not in explained]
+    if not worse:
+        return []
+    listed = ", ".join(f"{estimate.joints[j]} {1e3 * own[j]:.3g} instead of {1e3 * trivial.error[j]:.3g} mrad"
+                       for j in worse)
+    text = (f"The simulation of these joints has a larger mean error than {trivial.text}: {listed}. Their values are "
+            "not those of the drives. Give a known gain (--gain kp=VALUE), choose another drive law (--law), or check "
+            "the robot file and the units.")
+    return [Finding("worse-than-command", "problem", "fatal" if estimate.unusable else "warning", text,
+                    "worse than the command", tuple(estimate.joints[j] for j in worse),
+                    evidence={"mean_error": tuple(float(own[j]) for j in worse),
+                              "delayed_command": tuple(float(trivial.error[j]) for j in worse)})]
 
 
 def unequal_joints(parameters: Sequence[ActuatorValue]) -> list[Finding]:

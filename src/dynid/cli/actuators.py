@@ -71,10 +71,16 @@ def command(
 
 def _print(found: FoundActuators, written: dict[str, str], full: bool) -> None:
     """Print the simulation error, the parameters and the most important findings; with `full` everything."""
+    from dynid.cli.plain_console import to_copy
+    from dynid.runs.arguments import command_line
+
     to, estimate = Screen(console()), found.estimate
     fitted = [one for one in estimate.parameters if not one.is_given]
-    to.print(f"Simulated positions have a mean error of {1e3 * estimate.mean_error:.3g} mrad (at the start values "
-             f"{1e3 * estimate.linear_error:.3g} mrad). {sum(one.identified for one in fitted)} of {len(fitted)} "
+    trivial = estimate.delayed_command
+    to.print(f"Not usable: {estimate.unusable}." if estimate.unusable else
+             f"Simulated positions have a mean error of {1e3 * estimate.mean_error:.3g} mrad ({trivial.text}: "
+             f"{1e3 * trivial.mean_error:.3g} mrad).")
+    to.print(f"{sum(one.identified for one in fitted)} of {len(fitted)} "
              f"parameters are determined. Drive law: {estimate.law}; friction: {estimate.friction}.")
     one_joint = len({one.joint for one in fitted}) < 2
     if full or one_joint:
@@ -98,8 +104,12 @@ def _print(found: FoundActuators, written: dict[str, str], full: bool) -> None:
         to.print(f"  {len(texts) - len(firsts)} more: {where}")
     for what, path in written.items():
         to.print(f"{what}: {path}")
-    if written:
-        to.print("Write them for a simulator:\n  dynid export "
-                 f"{Path(written['actuators']).parent} --for mjcf -o robot.xml")
-    else:
+    if written and not estimate.unusable:
+        is_open = estimate.posterior is not None and bool(estimate.posterior.undetermined())
+        keeps = ", with the values of the robot file for those that are not determined" if is_open else ""
+        to.print(f"Write them for a simulator{keeps}:")
+        to.print(to_copy("  " + command_line(
+            "export", str(Path(written["actuators"]).parent), "--for", "mjcf", "-o", "robot.xml",
+            *(["--undetermined", "file"] if is_open else []))))
+    elif not written:
         to.print("Nothing was written: add -o FOLDER to save parameters and report.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from dynid.cli.options import ForceFiles, Trust
+from dynid.cli.options import Trust
 from dynid.cli.output import Json, console, print_json, show_progress, table
 from dynid.errors import DynidError
 from dynid.files import refuse_to_replace
@@ -20,6 +20,8 @@ MAX_DRAW_FILES_PRINTED = 4  # largest number of printed paths of draws
 
 SimulatorTarget = Literal["urdf", "mjcf", "mjlab", "isaaclab", "drake", "sdf", "usd-json"]
 IsaacFrictionKind = Literal["torque", "coefficient"]
+FileActuators = Literal["replace", "keep"]
+UndeterminedValues = Literal["file", "estimate"]
 
 
 def command(
@@ -47,7 +49,14 @@ def command(
                                                help="Add the payload of the result to its link.")] = False,
     isaaclab_friction: Annotated[IsaacFrictionKind, typer.Option(
         help="Meaning of joint friction in Isaac Sim: torque (5.0 and later) or coefficient (before).")] = "torque",
-    force: ForceFiles = False,
+    actuators: Annotated[FileActuators, typer.Option(
+        help="Actuators of an MJCF on joints with an identified drive: replace them by the drive, which takes "
+             "positions as commands, or keep those of the file.")] = "replace",
+    undetermined: Annotated[UndeterminedValues | None, typer.Option(
+        show_default="an error", help="Actuator parameters that the logs do not determine: keep the values of the "
+                                      "robot file, or write the estimates.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files, export actuators that are not usable, "
+                                                        "and --undetermined file.")] = False,
     trust: Trust = False,
     json: Json = False,
 ) -> None:
@@ -59,8 +68,8 @@ def command(
                          "--draws N", code="no-target")
     if draws < 0:
         raise DynidError(f"--draws must be above 0, got {draws}", code="out-of-range")
-    options = ExportOptions(target or "", drives, source, with_payload,
-                            isaaclab_friction)
+    options = ExportOptions(target or "", drives, source, with_payload, isaaclab_friction, actuators == "keep", force,
+                            undetermined or "")
     refuse_to_replace(output_paths(output, draws), force)
     with show_progress("export") as progress:
         if draws:

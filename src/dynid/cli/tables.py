@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -359,7 +360,11 @@ def print_study(result: StudyResult, repetitions: int) -> None:
 
 
 def print_demo(found: Demo, facts: Mapping[str, Any]) -> None:
-    """Print the results of the demonstration next to the true values; facts: from `demo_facts`."""
+    """Print the results of the demonstration next to the true values, and a next command; facts: from `demo_facts`."""
+    from dynid.cli.plain_console import to_copy
+    from dynid.runs.arguments import command_line
+    from dynid.runs.demonstration import LOGS
+
     to, run = console(), found.compared.run
     to.print(f"Simulated a {run.robot.name} for {run.samples[0].t[-1]:.0f} s with sensor noise; identified "
              f"{len(found.truth)} parameters and tested them on another motion.", markup=False)
@@ -371,7 +376,10 @@ def print_demo(found: Demo, facts: Mapping[str, Any]) -> None:
     to.print(run.verdict.summary.lines[0], markup=False)
     to.print(f"Report with pictures: {found.written['report']}", markup=False)
     to.print(f"Robot file: {found.written['robot']}", markup=False)
-    to.print("Your own robot: dynid identify ROBOT.urdf LOG.csv -o out", markup=False)
+    to.print("Next, identify from a robot file and a log, here those of the demonstration, in place of your own:")
+    taken = (f"out{number or ''}" for number in count())
+    output = next(name for name in taken if not Path(name).exists())
+    to.print(to_copy(command_line("identify", found.written["robot"], str(found.folder / LOGS[0]), "-o", output)))
 
 
 def payload_table(body: PayloadEstimate, title: str | None = None) -> Table:

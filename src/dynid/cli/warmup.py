@@ -28,7 +28,7 @@ STEPS: tuple[tuple[str, ...], ...] = (
      "--motor-inertia", "0.1"),
     ("simulate", "four-bar", "--trajectory", "loop-motion.csv", "-o", "loop.csv", "--rate", "200"),
     ("identify", "arm3r", "log.csv", "-o", "out"),
-    ("identify", "arm3r", "log.csv", "--method", "irls", "--friction", "viscous,coulomb,dahl"),
+    ("identify", "arm3r", "log.csv", "--method", "irls", "--friction", "viscous,coulomb,dahl,hysteresis"),
     ("identify", "arm3r", "log.csv", "--equations", "kernel"),
     ("identify", "four-bar", "loop.csv", "--friction", "none"),
     ("validate", "out", "log.csv"),

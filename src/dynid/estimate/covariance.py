@@ -65,8 +65,17 @@ class ScoreNoise:
     parameter_freedoms: Array | None = None
 
     def covariance(self, solution: Solution) -> Array:
-        """Return the covariance (base, base) of a least-squares solution under this noise."""
-        return solution.inverse @ self.score_covariance @ solution.inverse
+        """Return the covariance (base, base) of a least-squares solution under this noise.
+
+        It is computed as a product of a root with its transpose. H^-1 C H^-1 itself loses its small eigenvalues to
+        rounding if H is badly conditioned, and is then no covariance.
+        """
+        known, half = solution.excited, solution.half
+        values, vectors = np.linalg.eigh(half.T @ self.score_covariance[np.ix_(known, known)] @ half)
+        root = half @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+        covariance = np.zeros_like(solution.inverse)
+        covariance[np.ix_(known, known)] = root @ root.T
+        return covariance
 
     def plus(self, matrix: Array) -> ScoreNoise:
         """Return the noise with a matrix (base, base) added to the covariance of the score."""

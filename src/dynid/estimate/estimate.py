@@ -18,6 +18,7 @@ from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.recording import Samples
 from dynid.regression import BaseParameters, Regression, TorqueEquations
+from dynid.regression.equations import torques_along
 from dynid.regression.residual_series import Residuals, residuals, torque_sums
 
 if TYPE_CHECKING:
@@ -146,9 +147,9 @@ class Estimate:
 
     def predict(self, q: ArrayLike | Samples, dq: ArrayLike | None = None, ddq: ArrayLike | None = None) -> Array:
         """Return the predicted torques (samples, dof) along a motion: its positions, velocities and accelerations, each
-        (samples, dof), or samples, which have all three."""
+        (samples, dof), or samples, which have all three. Terms with memory need samples, which are ordered in time."""
         if isinstance(q, Samples):
-            return self.predict(q.q, q.dq, q.ddq)
+            return torques_along(self.model, self.full, q)
         if dq is None or ddq is None:
             raise ModelError("an estimate predicts torques from positions, velocities and accelerations",
                              "call estimate.predict(q, dq, ddq), or estimate.predict(dynid.prepare(recording))",

@@ -23,12 +23,12 @@ _FREE_WIDTH = 100.0
 
 
 def scaled_model(model: LinearModel, logs: Sequence[Samples]) -> LinearModel:
-    """Return the model with scales taken from the data: top speeds of the joints, times and temperatures."""
+    """Return the model with scales taken from the data: top speeds and ranges of the joints, times and temperatures."""
     if not len(logs):
         return model
     times = min(float(log.t[0]) for log in logs), max(float(log.t[-1]) for log in logs)
     warm = [log.temperature for log in logs if log.temperature is not None]
-    return bound(model, DataContext(speeds=top_speeds(logs), times=times,
+    return bound(model, DataContext(speeds=top_speeds(logs), ranges=motion_ranges(logs), times=times,
                                     temperatures=np.mean(np.concatenate(warm), axis=0) if warm else None))
 
 
@@ -102,3 +102,16 @@ def top_speeds(logs: Sequence[Samples]) -> Array:
             rows = slice(start, start + _ROWS_AT_ONCE)
             top = np.maximum(top, np.where(log.keep[rows], np.abs(log.dq[rows]), 0.0).max(axis=0, initial=0.0))
     return np.where(top > 0, top, 1.0)
+
+
+def motion_ranges(logs: Sequence[Samples]) -> Array:
+    """Return the range of motion of each joint (dof,) over the segments of all logs, rad or m; one for a joint at
+    rest."""
+    low, high = np.full((2, logs[0].dof), np.inf) * np.array([[1.0], [-1.0]])
+    for log in logs:
+        for start, stop in log.segments:
+            for at in range(start, stop, _ROWS_AT_ONCE):
+                rows = log.q[at:min(at + _ROWS_AT_ONCE, stop)]
+                low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
+    found = high - low
+    return np.where(found > 0, found, 1.0)

@@ -36,7 +36,7 @@ from dynid.recording.excerpts import filterable_excerpt
 from dynid.recording.sample_preparation import filtered_again
 from dynid.regression import prepared_equations
 from dynid.regression.base import dry_columns
-from dynid.regression.equations import Rows, piece_entries
+from dynid.regression.equations import Rows, memory_states, piece_entries, torques_along
 from dynid.regression.residual_series import PIECE
 from dynid.signals import at_times
 from dynid.threads import side_by_side
@@ -157,7 +157,7 @@ def _unseen_velocity(problem: Problem, samples: Samples, log: Recording, beta: A
         rows = slice(max(int(low) - 1, 0), int(high) + 2)
         q[start:stop], tau[start:stop] = (at_times(samples.t[start:stop], log.t[rows], x[rows])
                                           for x in (log.q, log.tau))
-    residual = tau - model.inverse_dynamics(full, samples.q, samples.dq, samples.ddq)
+    residual = tau - torques_along(model, full, samples)
     residual[:, [name in samples.unmeasured for name in samples.joints]] = 0.0
     fast = residual - filtered_again(samples, residual)[0]
     step = max(1, round(_SAME_INERTIA * samples.rate))
@@ -255,7 +255,10 @@ def _unseen_scores(problem: Problem, unseen: tuple[Array, ...], beta: Array, wei
     away = []
     for one, more in zip(problem.data, unseen, strict=True):
         fast = np.sign(one.dq) * np.maximum(np.abs(one.dq), 2.0 * np.asarray(one.settings["slow"]))
-        own, *others = (model.inverse_dynamics(full, one.q, dq, one.ddq) for dq in (one.dq, one.dq + more, fast))
+        # States of terms with memory follow from positions, so that unseen velocities do not change them.
+        memory = memory_states(problem.model, one, slice(None))
+        own, *others = (model.inverse_dynamics(full, one.q, dq, one.ddq, memory=memory)
+                        for dq in (one.dq, one.dq + more, fast))
         away.append([own - other for other in others])
     out = np.zeros((2, len(beta)))
     for piece in plain.pieces(unit=PIECE):

@@ -71,6 +71,9 @@ class Problem:
     is_excerpt: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.regression, Regression):
+            raise ModelError(f"a Problem takes the compressed regression of its data, not {_name(self.regression)}",
+                             "write Problem.from_model(model, samples)", "not-a-regression")
         if len(self.places) != len(self.data):
             object.__setattr__(self, "places", tuple(range(len(self.data))))
         if self.data and not self.is_excerpt and equation_counts(self.data) != self.regression.rows:
@@ -184,7 +187,10 @@ class Problem:
 def _prepared_dataset(model: LinearModel, data: Data, recordings: Recording | Sequence[Recording],
                       known: KnownValues | None) -> Dataset:
     """Return the data as a dataset with prepared logs; a cut-off that is not given is chosen for the model."""
-    first = data if isinstance(data, Samples | Recording | Dataset) else next(iter(data), None)
+    first = next(iter(data), None) if isinstance(data, list | tuple) else data
+    if first is not None and not isinstance(first, Samples | Recording | Dataset):
+        raise ModelError(f"a model is identified from samples or recordings, not from {_name(first)}",
+                         "read a log with dynid.read(path, robot=robot)", "not-samples")
     if first is None or isinstance(first, Samples):
         return Dataset.from_samples(cast(Samples | Sequence[Samples], data), recordings)
     dataset = data if isinstance(data, Dataset) else Dataset.from_recordings(
@@ -193,6 +199,10 @@ def _prepared_dataset(model: LinearModel, data: Data, recordings: Recording | Se
         return dataset
     from dynid.estimate.cutoff_choice import prepare_dataset  # imported here because it uses this module
     return prepare_dataset(model, dataset, known=known)[0]
+
+
+def _name(value: object) -> str:
+    return type(value).__name__
 
 
 def equation_counts(data: Sequence[Samples]) -> tuple[int, ...]:

@@ -32,7 +32,7 @@ from dynid.model import LinearModel, Parameters, complete
 from dynid.recording import Samples
 from dynid.recording.excerpts import excerpt
 from dynid.regression import BaseParameters, Regression, Stacked, TorqueEquations, base_parameters, fold
-from dynid.regression.equations import unmeasured_joints
+from dynid.regression.equations import torques_along, unmeasured_joints
 
 _GRID_POINTS = 24  # values of a shape parameter on the grid
 _FEW_POINTS = 9  # values of each shape parameter on the grid, if a column depends on two of them
@@ -169,8 +169,7 @@ def _without_known(problem: Problem) -> tuple[Samples, ...]:
     values = problem.base.known_vector
     if not np.any(values):
         return problem.data
-    return tuple(replace(log, tau=log.tau - complete(problem.model).inverse_dynamics(values, log.q, log.dq, log.ddq))
-                 for log in problem.data)
+    return tuple(replace(log, tau=log.tau - torques_along(problem.model, values, log)) for log in problem.data)
 
 
 def _grid(problem: Problem, dependence: ShapeDependence, samples: list[Samples], center: Array,

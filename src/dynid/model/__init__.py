@@ -27,7 +27,7 @@ from dynid.model.friction import (
 )
 from dynid.model.friction_curve import FrictionCurve, ViscousDifference
 from dynid.model.load_friction import LoadFriction
-from dynid.model.lugre_friction import Dahl, LuGreFriction
+from dynid.model.lugre_friction import Dahl, Hysteresis, LuGreFriction
 from dynid.model.model import Model
 from dynid.model.parameters import Kind, Parameter, Parameters
 from dynid.model.registry import make_terms, register_term, term_from_table
@@ -41,9 +41,9 @@ from dynid.model.terms import Payload, RigidBodies, RotorInertia, Spring, chosen
 __all__ = [
     "AsymmetricCoulomb", "AsymmetricViscous", "Bodies", "BreakawayFriction", "Cable", "CompleteModel", "Coulomb",
     "Counterbalance", "CoupledWrist", "Curve", "Dahl", "DataContext", "Delay", "DifferentialDrive", "Drift", "Dry",
-    "ExponentialStribeck", "FlexibleModel", "FrictionCurve", "GasSpring", "Kind", "Linear", "LinearModel", "Load",
-    "LoadFriction", "LuGreFriction", "MobileBase", "Model", "MotorSide", "Offset", "Parameter", "Parameters", "Payload",
-    "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign",
+    "ExponentialStribeck", "FlexibleModel", "FrictionCurve", "GasSpring", "Hysteresis", "Kind", "Linear", "LinearModel",
+    "Load", "LoadFriction", "LuGreFriction", "MobileBase", "Model", "MotorSide", "Offset", "Parameter", "Parameters",
+    "Payload", "PolynomialFriction", "PolynomialSpring", "RigidBodies", "RippleTorque", "RotorInertia", "Scara", "Sign",
     "Spring", "Stribeck", "TemperatureFriction", "Term", "Viscous", "ViscousDifference", "bound", "chosen", "complete",
     "curve", "flexible_joint_model", "joint_parameter", "least_inertia", "make_terms", "register_term",
     "required_robot_model", "robot_model", "split_regressor", "term_from_table"]

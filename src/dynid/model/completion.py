@@ -75,7 +75,8 @@ class CompleteModel(LinearModel, Protocol):
 
     def elements(self, theta: ArrayLike) -> tuple[Element, ...] | None: ...
 
-    def inverse_dynamics(self, theta: Values, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array: ...
+    def inverse_dynamics(self, theta: Values, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *,
+                         memory: Array | None = None) -> Array: ...
 
     def bias(self, theta: Values, q: ArrayLike, dq: ArrayLike) -> Array: ...
 
@@ -226,8 +227,11 @@ class Completed:
         own = self._own("elements")
         return None if own is None else tuple(own(theta))
 
-    def inverse_dynamics(self, theta: Values, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike) -> Array:
+    def inverse_dynamics(self, theta: Values, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *,
+                         memory: Array | None = None) -> Array:
         own = self._own("inverse_dynamics")
+        if own is not None and memory is not None:
+            return np.asarray(own(theta, q, dq, ddq, memory=memory))
         if own is not None:
             return np.asarray(own(theta, q, dq, ddq))
         q, dq, ddq = (np.asarray(x, dtype=float) for x in (q, dq, ddq))

@@ -18,6 +18,7 @@ class DataContext:
 
     Attributes:
         speeds: largest speed of each joint (dof,), rad/s or m/s.
+        ranges: range of motion of each joint (dof,), rad or m.
         times: first and last time, s.
         temperatures: mean temperature of each joint (dof,), in the unit of the logs.
         bodies: ten inertial parameters of each body (bodies, 10), from the last estimate.
@@ -25,6 +26,7 @@ class DataContext:
     """
 
     speeds: Array | None = None
+    ranges: Array | None = None
     times: tuple[float, float] | None = None
     temperatures: Array | None = None
     bodies: Array | None = None

@@ -1,8 +1,9 @@
 """Elements: the forms in which torques of terms with given parameter values enter a compiled simulation.
 
-`Bodies`, `Linear`, `Dry`, `Load` and `Bristles` contain numbers. `Curve` contains a function f(q, dq, values), which is
-compiled to machine code and called by its address, so that the simulation kernels are compiled only once. A table of
-values would be inexact, and a kernel with functions as arguments would be compiled again for every set of terms.
+`Bodies`, `Linear`, `Dry`, `Load`, `Bristles` and `MaxwellSlip` contain numbers. `Curve` contains a function f(q, dq,
+values), which is compiled to machine code and called by its address, so that the simulation kernels are compiled only
+once. A table of values would be inexact, and a kernel with functions as arguments would be compiled again for every set
+of terms.
 """
 
 from __future__ import annotations
@@ -130,7 +131,18 @@ class Bristles:
     vs: float = 1.0
 
 
-Element = Bodies | Linear | Dry | Curve | Load | Bristles
+@dataclass(frozen=True)
+class MaxwellSlip:
+    """Play operator of one joint: torque stiffness s, where the deflection s follows the change of the position from
+    zero and is limited to low .. high. stiffness: N m/rad or N/m; low, high: rad or m."""
+
+    joint: int
+    stiffness: float
+    low: float
+    high: float
+
+
+Element = Bodies | Linear | Dry | Curve | Load | Bristles | MaxwellSlip
 
 
 def axis(dof: int, joint: int) -> Array:

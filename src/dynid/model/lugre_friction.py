@@ -1,18 +1,20 @@
-"""Dry friction with memory, elastic before it slides: the LuGre model, and the Dahl model without damping."""
+"""Dry friction with memory, elastic before it slides: LuGre model, Dahl model, and hysteresis of play operators."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.dynamics.compiled import INLINED, OPTIONS
+from dynid.errors import ModelError
 from dynid.kernel_store import njit
-from dynid.model.elements import Bristles
-from dynid.model.parameters import DRY, FRICTION, Parameter
+from dynid.model.elements import Bristles, MaxwellSlip
+from dynid.model.parameters import DRY, FRICTION, HYSTERESIS, Parameter
 from dynid.model.shape_values import ShapedFriction
 from dynid.model.sign import Sign
 from dynid.model.term import Entries, MotionSegment, TorqueModel
@@ -168,3 +170,131 @@ class Dahl(ShapedFriction):
     def elements(self, robot: Robot, values: Array) -> Iterator[Bristles]:
         for j, reach, value in zip(chosen(robot, self.joints), self.shapes(robot)[0], values, strict=True):
             yield Bristles(j, float(value), float(reach))
+
+
+# Default radii relative to the range of motion: half-decade distances, from the resolution of positions to a tenth.
+_DEFAULT_RADII = (0.003, 0.01, 0.03, 0.1)
+
+
+@njit(**OPTIONS)
+def slip(q: Array, radii: Array, states: Array) -> None:
+    """Compute the two states of each play operator (2 operators, samples) along q (samples,), see `Hysteresis`."""
+    for i in range(len(radii)):
+        above, below = 0.0, 0.0
+        for k in range(1, len(q)):
+            moved = (q[k] - q[k - 1]) / radii[i]
+            above, below = min(max(above + moved, 0.0), 2.0), min(max(below + moved, -2.0), 0.0)
+            states[2 * i, k], states[2 * i + 1, k] = above, below
+
+
+@dataclass(frozen=True, eq=False)
+class Hysteresis:
+    """Hysteresis sum_k Fhk s_k / r_k of play operators in parallel (Maxwell slip; Iwan 1966, Lampaert and others 2002).
+
+    The state s_k follows the change of the position and is limited to -r_k .. r_k. After a reversal, the torque of an
+    operator therefore changes from -Fhk to Fhk in proportion to the distance, over 2 r_k. The torque depends on the
+    path and not on the speed. It is linear in Fhk, all non-negative, so that the term dissipates energy over every
+    closed path.
+
+    At the start of a motion, and after a gap, s_k is unknown. The column is the mean of s_k / r_k for the starts -r_k
+    and r_k, which has the smallest worst error. It is exact once the joint has moved by 2 r_k in one direction. For
+    samples without an order in time the torque is Fhk sign(dq), that of a joint that has moved far enough.
+
+    Attributes:
+        radii: radii r_k of the operators of a joint, in ascending order, in `unit`.
+        unit: "range" for radii relative to the range of motion of the joint, "rad" for radii in rad (m if prismatic).
+        ranges: range of motion of each joint, rad or m, one number or one per joint. Default: from the data, or from
+            the joint limits without data.
+        ridge: penalty relative to a column's squared norm, by which each parameter is regularised toward zero. It
+            distributes friction evenly over operators that the data do not distinguish.
+        joints: joints with this friction.
+        sign: sign function for samples without an order in time.
+    """
+
+    kind = "hysteresis"
+    learned: ClassVar[Mapping[str, str]] = {"ranges": "ranges"}
+    radii: tuple[float, ...] = _DEFAULT_RADII
+    unit: Literal["range", "rad"] = "range"
+    ranges: ArrayLike | None = None
+    ridge: float = 1e-3
+    joints: tuple[str | int, ...] | None = None
+    sign: Sign = field(default_factory=Sign)
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("range", "rad"):
+            raise ModelError(f"the unit of the radii of hysteresis is 'range' or 'rad', not '{self.unit}'",
+                             code="unknown-unit")
+        try:
+            radii = np.array(self.radii, dtype=float)
+        except (TypeError, ValueError):
+            radii = np.zeros(1)
+        if radii.ndim != 1 or not len(radii) or not np.all(np.isfinite(radii) & (radii > 0)) \
+                or np.any(np.diff(radii) <= 0):
+            raise ModelError("the radii of hysteresis must be a list of positive numbers in ascending order, got "
+                             f"{self.radii}", "write for example radii = [0.003, 0.01, 0.03, 0.1]", "bad-radii")
+        if not (np.isfinite(self.ridge) and self.ridge >= 0):
+            raise ModelError(f"the ridge of hysteresis must not be negative, got {self.ridge}")
+
+    def parameters(self, robot: Robot) -> tuple[Parameter, ...]:
+        self.reaches(robot)
+        parts = ((f"Fh{k + 1}_", TORQUE, HYSTERESIS) for k in range(len(self.radii)))
+        return joint_parameters(robot, self.joints, *parts, positive=True, bounds=NOT_NEGATIVE, ridge=self.ridge)
+
+    def reaches(self, robot: Robot) -> Array:
+        """Return the radii (joints, operators) of the joints that the term acts on, rad or m."""
+        own = chosen(robot, self.joints)
+        if self.unit == "rad":
+            return np.tile(np.array(self.radii, dtype=float), (len(own), 1))
+        if self.ranges is None:
+            limited = robot.limit("upper") - robot.limit("lower")
+            ranges = np.where(np.isfinite(limited) & (limited > 0), limited, 1.0)
+        else:
+            ranges = np.atleast_1d(np.asarray(self.ranges, dtype=float))
+        if ranges.shape not in ((1,), (robot.dof,)) or not np.all(np.isfinite(ranges) & (ranges > 0)):
+            raise ModelError(f"the ranges of hysteresis must be one number above zero or {robot.dof}, one per joint, "
+                             f"got {ranges}", code="wrong-count")
+        return np.outer(np.broadcast_to(ranges, (robot.dof,))[own], self.radii)
+
+    def dissipating(self, robot: Robot, speeds: Array) -> Array:
+        """Return no further conditions (0, parameters): the torque dissipates if no parameter is negative."""
+        return np.zeros((0, len(self.radii) * len(chosen(robot, self.joints))))
+
+    def channels(self, robot: Robot) -> int:
+        return 2 * len(self.radii) * len(chosen(robot, self.joints))
+
+    def memory(self, model: TorqueModel, motion: MotionSegment) -> Array:
+        """Return two states of each operator along a motion (samples, joints x operators x 2): s / r + 1 for the start
+        -r, and s / r - 1 for the start r. Both are zero at the start."""
+        found, count = np.zeros((self.channels(model.robot), len(motion.t))), 2 * len(self.radii)
+        for k, (j, radii) in enumerate(zip(chosen(model.robot, self.joints), self.reaches(model.robot), strict=True)):
+            slip(np.ascontiguousarray(motion.q[:, j]), radii, found[count * k:count * (k + 1)])
+        return found.T
+
+    def step(self, robot: Robot, before: tuple[Array, Array, Array], q: Array, dq: Array) -> Iterator[Array]:
+        """Yield the states of each joint's operators from those at the previous sample."""
+        q_before, _, states = before
+        own = np.repeat(chosen(robot, self.joints), 2 * len(self.radii))
+        low = np.tile([0.0, -2.0], len(own) // 2)
+        moved = states + (q[:, own] - q_before[:, own]) / np.repeat(self.reaches(robot).ravel(), 2)
+        limited = np.minimum(np.maximum(moved, low), low + 2.0)
+        for channel in range(len(own)):
+            yield limited[:, channel]
+
+    def remembered(self, robot: Robot, q: Array, dq: Array, ddq: Array, memory: Array) -> Entries:
+        count = len(self.radii)
+        for k, j in enumerate(chosen(robot, self.joints)):
+            for i in range(count * k, count * (k + 1)):
+                yield j, i, 0.5 * (memory[:, 2 * i] + memory[:, 2 * i + 1])
+
+    def entries(self, robot: Robot, q: Array, dq: Array, ddq: Array) -> Entries:
+        count = len(self.radii)
+        for k, j in enumerate(chosen(robot, self.joints)):
+            for i in range(count):
+                yield j, count * k + i, self.sign.of_joint(j)(dq[:, j])
+
+    def elements(self, robot: Robot, values: Array) -> Iterator[MaxwellSlip]:
+        for j, radii, forces in zip(chosen(robot, self.joints), self.reaches(robot).tolist(),
+                                    values.reshape(-1, len(self.radii)).tolist(), strict=True):
+            for radius, force in zip(radii, forces, strict=True):
+                yield MaxwellSlip(j, 0.5 * force / radius, 0.0, 2.0 * radius)
+                yield MaxwellSlip(j, 0.5 * force / radius, -2.0 * radius, 0.0)

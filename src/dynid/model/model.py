@@ -251,23 +251,26 @@ class Model:
         return out.reshape(n, -1)
 
     # -- physics with a parameter vector ---------------------------------------------------------
-    def inverse_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike,
-                         ddq: ArrayLike) -> Array:
-        """Return torques (samples, dof) of the whole model for parameters theta."""
+    def inverse_dynamics(self, theta: ArrayLike | Mapping[str, float], q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, *,
+                         memory: Array | None = None) -> Array:
+        """Return torques (samples, dof) of the whole model for parameters theta. memory (samples, channels): see
+        `fill`."""
         theta = self.parameters.vector(theta)
         q, dq, ddq = in_root_axes(self.robot, q, dq, ddq)
         if q.ndim == 1:
             return self.inverse_dynamics(theta, q[None], dq[None], ddq[None])[0]
-        return self.with_bodies_if_unset(theta)._torques(theta, q, dq, ddq)
+        return self.with_bodies_if_unset(theta)._torques(theta, q, dq, ddq, memory)
 
-    def _torques(self, theta: Array, q: Array, dq: Array, ddq: Array) -> Array:
+    def _torques(self, theta: Array, q: Array, dq: Array, ddq: Array, memory: Array | None) -> Array:
         tau = np.zeros(q.shape)
-        for (term, columns), own in zip(self.parts, self._offers, strict=True):
+        for (term, columns), own, channels in zip(self.parts, self._offers, self._channels, strict=True):
             values = theta[columns]
             if own.kernels is not None:
                 tau += own.kernels.torques(self.robot, values, q, dq, ddq)
                 continue
-            for joint, parameter, column in term.entries(self.robot, q, dq, ddq):
+            entries = (term.entries(self.robot, q, dq, ddq) if memory is None or own.history is None
+                       else own.history.remembered(self.robot, q, dq, ddq, memory[:, channels]))
+            for joint, parameter, column in entries:
                 tau[:, joint] += values[parameter] * column
         return tau
 

@@ -33,7 +33,7 @@ SYMBOLS = {
     "Fl": "load-dependent friction", "Flm": "load-dependent friction, motor drives the link",
     "Flg": "load-dependent friction, link drives the motor",
     "Fct": "Coulomb friction per kelvin", "Fvt": "viscous friction per kelvin",
-    "Fd": "presliding (Dahl) friction", "Fz": "presliding (LuGre) friction",
+    "Fd": "presliding (Dahl) friction", "Fz": "presliding (LuGre) friction", "Fh": "hysteresis, play operator {k}",
     "Rc": "torque ripple, cosine of order {k}", "Rs": "torque ripple, sine of order {k}",
     "Cc": "cable torque, cosine of order {k}", "Cs": "cable torque, sine of order {k}",
     "Fg": "gas spring force", "Kg": "gas spring stiffness", "Kc": "counterbalance spring stiffness"}
@@ -70,6 +70,7 @@ ROTOR = Kind("rotor inertia", "rotor", mjcf="armature")
 VISCOUS = Kind("viscous friction", "friction", urdf="damping", mjcf="damping")
 DRY = Kind("Coulomb friction", "friction", urdf="friction", mjcf="frictionloss")
 FRICTION = Kind("friction", "friction")
+HYSTERESIS = Kind("hysteresis", "friction")
 OFFSET = Kind("offset", "offset")
 SPRING = Kind("spring stiffness", "stiffness")
 OTHER = Kind("parameter")

@@ -20,7 +20,7 @@ from dynid.model.friction import (
 )
 from dynid.model.friction_curve import FrictionCurve, ViscousDifference
 from dynid.model.load_friction import LoadFriction
-from dynid.model.lugre_friction import Dahl, LuGreFriction
+from dynid.model.lugre_friction import Dahl, Hysteresis, LuGreFriction
 from dynid.model.shaped_friction import BreakawayFriction, ExponentialStribeck, PolynomialFriction
 from dynid.model.sign import Sign
 from dynid.model.springs import Cable, Counterbalance, GasSpring, PolynomialSpring, RippleTorque
@@ -49,8 +49,8 @@ def register_term(term: AnyTerm) -> AnyTerm:
 
 
 for _term in (Viscous, Coulomb, Offset, AsymmetricCoulomb, AsymmetricViscous, ViscousDifference, Stribeck,
-              FrictionCurve, LoadFriction, RippleTorque, Cable, Delay, Dahl, LuGreFriction, PolynomialFriction,
-              ExponentialStribeck, Drift, TemperatureFriction, BreakawayFriction):
+              FrictionCurve, LoadFriction, RippleTorque, Cable, Delay, Dahl, LuGreFriction, Hysteresis,
+              PolynomialFriction, ExponentialStribeck, Drift, TemperatureFriction, BreakawayFriction):
     register_term(_term)
 
 

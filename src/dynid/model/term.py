@@ -27,7 +27,7 @@ Nothing has to be inherited. Further methods are optional; `dynid.model.term_cap
         term that needs times or the order of samples. `memory` is called once for every part of a log without a
         gap; `remembered` returns the entries of any of its rows, and `entries` those of a motion without times.
     step(robot, (q, dq, memory) of the previous sample, q, dq) -> each channel of the memory (samples,): the update
-        from sample to sample in generated code.
+        from sample to sample in streams and in generated code.
     link_numbers(robot) -> (dof, 10), under_load(robot, torques (samples, dof), dq) -> entries: for a term that depends
         on the torques of the bodies, which are computed first (see `LoadFriction`).
 `kind` is its name in robot files and on the command line (`dynid.model.register_term`). New capabilities are
@@ -98,7 +98,7 @@ def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, plac
     """Write the regressor entries of a term into rows of out (rows, samples).
 
     place (joints, parameters): row of each entry, -1 for none. memory (samples, channels): states of a term with
-    memory.
+    memory, nan for a motion without times.
     """
     remembered, fill = getattr(term, "remembered", None), getattr(term, "fill", None)
     if remembered is not None:
@@ -106,7 +106,7 @@ def fill_entries(term: Term, robot: Robot, q: Array, dq: Array, ddq: Array, plac
     elif fill is not None:
         fill(robot, q, dq, ddq, place, out)
         return
-    entries = (term.entries(robot, q, dq, ddq) if remembered is None or memory is None
+    entries = (term.entries(robot, q, dq, ddq) if remembered is None or memory is None or np.isnan(memory[:1]).any()
                else remembered(robot, q, dq, ddq, memory))
     for joint, parameter, values in entries:
         if place[joint, parameter] >= 0:

@@ -12,8 +12,9 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError
-from dynid.online.causal import CausalFilter, CausalRows, Entries, TimedRows
+from dynid.online.causal import CausalFilter, CausalRows, TimedRows
 from dynid.online.events import Events
+from dynid.online.motion_rows import RowEntries
 from dynid.quantities import CUTOFF, RATE, check_quantity
 from dynid.recording.clean import ABSURD, ABSURD_TIME
 from dynid.recording.preparation.cutoff import position_spectrum
@@ -99,7 +100,7 @@ class Feed:
 
     Args:
         joints: names of the joints.
-        entries: function that computes the entries of the regressor along a motion, see `RowEntries`.
+        entries: entries of the regressor along a motion.
         take: function that receives the rows.
         options: rate, cut-off and other options.
         slow: speed below which a joint's row is not used, rad/s or m/s; None for 1 % of the top speed so far.
@@ -110,7 +111,7 @@ class Feed:
         rate, cutoff: rate of the grid and cut-off of the filter, Hz; 0 while unknown.
     """
 
-    def __init__(self, joints: Sequence[str], entries: Entries, take: Take, options: FeedOptions, slow: float | None,
+    def __init__(self, joints: Sequence[str], entries: RowEntries, take: Take, options: FeedOptions, slow: float | None,
                  top: Array | None = None, stands: float = np.inf) -> None:
         self._stands = stands
         if options.cutoff is None and options.kernel_window is not None:
@@ -125,6 +126,11 @@ class Feed:
         self._first: list[tuple[float, Array, Array]] = []  # raw samples that wait for the filter
         # With dry friction, rows at rest are not informative; without it they are used from the start.
         self.has_moved, self._looked = slow is not None, -np.inf
+
+    @property
+    def has_samples(self) -> bool:
+        """Whether the stream has samples, used or waiting for the filter."""
+        return bool(self._first) or np.isfinite(self.stamps.last_stamp)
 
     @property
     def delay(self) -> float:
@@ -180,6 +186,7 @@ class Feed:
         if not t:
             return 0
         if self._rows is None or run != self._run:
+            self._entries.restart()
             self._rows, self._run = CausalRows(self._entries, self._filter(), self._slow, self._top, self._stands), run
         found = self._rows.push(np.array(t), np.array(q), np.array(tau))
         if run == self.stamps.run:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,15 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Ints
 from dynid.errors import ModelError
-from dynid.model import Model, complete
+from dynid.model import LinearModel, Model, complete, robot_model
 from dynid.model.momentum import MomentumForm
-from dynid.model.term_capabilities import SingleSample, capabilities
+from dynid.model.term import MotionSegment
+from dynid.model.term_capabilities import Capabilities, SingleSample, capabilities
 from dynid.regression.equations import Layout, known_sums, known_torque
 from dynid.robot import Robot
 
 _FLOAT = np.dtype(float)
+_CARRIED = ("q", "dq", "states")  # names of the parts of `StreamMemory.last` in a file
 
 
 def checked_motion(joints: Sequence[str], *signals: ArrayLike, of: str = "") -> list[Array]:
@@ -74,6 +76,47 @@ def fed_samples(t: ArrayLike, q: ArrayLike, tau: ArrayLike, dof: int, reference:
     return stamps, arrays[0] if reference is None else np.hstack([arrays[0], arrays[2]]), arrays[1]
 
 
+class StreamMemory:
+    """States of the terms with memory along a stream, from block to block.
+
+    A term needs a method `step` for this; the other terms with memory need times, so their states are nan.
+    """
+
+    def __init__(self, model: LinearModel) -> None:
+        own, self._parts, self._channels = robot_model(model), list[tuple[Capabilities, slice]](), 0
+        for term in () if own is None else own.terms:
+            offers = capabilities(term)
+            count = 0 if own is None or offers.history is None else offers.history.channels(own.robot)
+            if offers.step is not None:
+                self._parts.append((offers, slice(self._channels, self._channels + count)))
+            self._channels += count
+        self._model = own
+        self.last: tuple[Array, Array, Array] | None = None  # q and dq (1, dof), states (1, channels) of a sample
+
+    def along(self, q: Array, dq: Array) -> Array | None:
+        """Return the states (m, channels) at the next samples q, dq (m, dof) of the stream; None without such terms."""
+        if not self._parts or self._model is None:
+            return None
+        found = np.full((len(q), self._channels), np.nan)
+        for k in range(len(q)):
+            now = q[k:k + 1], dq[k:k + 1]
+            for offers, own in self._parts:
+                found[k, own] = self._state(offers, own, *now)
+            self.last = (*now, found[k:k + 1])
+        if self.last is not None:
+            self.last = (self.last[0].copy(), self.last[1].copy(), self.last[2].copy())  # not the whole block
+        return found
+
+    def _state(self, offers: Capabilities, own: slice, q: Array, dq: Array) -> Array:
+        """Return the state (channels of the term,) at a sample q, dq (1, dof)."""
+        assert offers.history is not None and offers.step is not None and self._model is not None
+        if self.last is None:
+            start = MotionSegment(np.zeros(1), q, dq, np.zeros_like(q))
+            return np.asarray(offers.history.memory(self._model, start))[0]
+        before = (self.last[0], self.last[1], self.last[2][:, own])
+        return np.array([float(x[0]) for x in offers.step(self._model.robot, before, q, dq)])
+
+
 class RowEntries:
     """Entries of a regression along a motion, before they are filtered (`CausalRows`).
 
@@ -86,6 +129,7 @@ class RowEntries:
             and force of load-dependent friction.
 
     If a motion has 2 dof columns, the second half are references; their rows are below those of the measured motion.
+    Terms with memory continue from one call to the next, until `restart`.
     """
 
     def __init__(self, layout: Layout, equations: str = "torque",
@@ -95,6 +139,27 @@ class RowEntries:
         self.torque_rows = np.array([layout.joint(j).stop - 1 for j in range(len(layout.columns))])
         self.form = (None if equations == "torque"
                      else MomentumForm.from_model(layout.model, is_load_given=load is not None))
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin a new segment, in which terms with memory do not know the motion before."""
+        self.memory, self.reference_memory = StreamMemory(self.layout.model), StreamMemory(self.layout.model)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the states of terms with memory at the last sample, from which `restore` continues."""
+        return {f"{name}_{part}": x for name, memory in self._memories for part, x in zip(_CARRIED, memory.last or (),
+                                                                                          strict=False)}
+
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Continue terms with memory from the result of `arrays`."""
+        for name, memory in self._memories:
+            if f"{name}_{_CARRIED[0]}" in arrays:
+                q, dq, states = (np.array(arrays[f"{name}_{part}"], dtype=float) for part in _CARRIED)
+                memory.last = q, dq, states
+
+    @property
+    def _memories(self) -> tuple[tuple[str, StreamMemory], ...]:
+        return ("along_motion", self.memory), ("along_reference", self.reference_memory)
 
     def __call__(self, q: Array, dq: Array, *more: Array) -> tuple[Array, ...]:
         """Return entries (rows, m), one array per kernel, along a motion q, dq, (ddq,) tau (m, dof)."""
@@ -102,28 +167,39 @@ class RowEntries:
         if q.shape[1] > dof:
             measured, along = ([np.ascontiguousarray(x[:, part]) for x in (q, dq, *more[:-1])] + [more[-1]]
                                for part in (slice(dof), slice(dof, None)))
-            return tuple(np.vstack(both) for both in zip(self(*measured), self(*along), strict=True))
-        found = (self.torques(q, dq, *more),) if self.form is None else self._momenta(self.form, q, dq, *more)
+            return tuple(np.vstack(both) for both in zip(self._rows(self.memory, *measured),
+                                                         self._rows(self.reference_memory, *along), strict=True))
+        return self._rows(self.memory, q, dq, *more)
+
+    def _rows(self, carried: StreamMemory, q: Array, dq: Array, *more: Array) -> tuple[Array, ...]:
+        memory = carried.along(q, dq)
+        found = ((self.torques(q, dq, *more, memory=memory),) if self.form is None
+                 else self._momenta(self.form, memory, q, dq, *more))
         if self.beside is None:
             return found
         below = self.beside(q, dq)
         return (*(np.vstack([x, np.zeros_like(below)]) for x in found[:-1]), np.vstack([found[-1], below]))
 
-    def torques(self, q: Array, dq: Array, ddq: Array, tau: Array) -> Array:
-        """Return regressor and torques (layout.rows, m), with the torque of known parameters subtracted."""
+    def torques(self, q: Array, dq: Array, ddq: Array, tau: Array, *, memory: Array | None = None) -> Array:
+        """Return regressor and torques (layout.rows, m), with the torque of known parameters subtracted.
+
+        memory (m, channels): states of terms with memory, see `StreamMemory`.
+        """
         layout, found = self.layout, np.empty((self.layout.rows, len(q)))
-        complete(layout.model).fill(q, dq, ddq, layout.place, found)
+        complete(layout.model).fill(q, dq, ddq, layout.place, found, *(() if memory is None else (memory,)))
         known = layout.base.known
-        found[self.torque_rows] = (tau if not known else tau - known_torque(layout.model, layout.base, q, dq, ddq)).T
+        found[self.torque_rows] = (tau if not known
+                                   else tau - known_torque(layout.model, layout.base, q, dq, ddq, memory)).T
         return found
 
-    def _momenta(self, form: MomentumForm, q: Array, dq: Array, tau: Array) -> tuple[Array, Array]:
+    def _momenta(self, form: MomentumForm, memory: Array | None, q: Array, dq: Array,
+                 tau: Array) -> tuple[Array, Array]:
         """Return momentum and force (layout.rows, m) followed by torques, with those of known parameters subtracted."""
         layout, load = self.layout, self.load(q, dq, tau) if self.load is not None and form.under_load else None
 
         def filled(place: Ints, rows: int) -> tuple[Array, Array]:
             momentum, force = np.empty((rows, len(q))), np.empty((rows, len(q)))
-            form.fill(q, dq, place, momentum, force, load=load)
+            form.fill(q, dq, place, momentum, force, memory, load=load)
             return momentum, force
 
         momentum, force = filled(layout.place, layout.rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, Bools
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, identify
@@ -159,6 +159,8 @@ class Online(Streamed):
         motion = checked_motion(self.joint_names, q, dq, ddq, tau)
         along = None if reference is None or self.method not in INSTRUMENTAL \
             else checked_motion(self.joint_names, *reference, motion[3], of="reference ")
+        memory = self._entries.memory.along(*motion[:2])
+        reference_memory = None if along is None else self._entries.reference_memory.along(*along[:2])
         keep = self._keep(motion[1])
         used = np.flatnonzero(keep.any(axis=1))
         self.left_out += len(keep) - len(used)
@@ -166,12 +168,16 @@ class Online(Streamed):
         found = np.empty((len(used), len(self.base))) if history else None
         for start in range(0, len(used), _SAMPLES_AT_ONCE):
             rows, part = used[start:start + _SAMPLES_AT_ONCE], slice(start, start + _SAMPLES_AT_ONCE)
-            self._stream.add(self._entries.torques(*(x[rows] for x in motion)), keep[rows],
-                             None if along is None else self._entries.torques(*(x[rows] for x in along)),
+            self._stream.add(self._rows(motion, memory, rows), keep[rows],
+                             None if along is None else self._rows(along, reference_memory, rows),
                              None if found is None else found[part])
         if found is None or len(used) == len(keep):
             return found
         return np.vstack([before, found])[np.searchsorted(used, np.arange(len(keep)), side="right")]
+
+    def _rows(self, motion: Sequence[Array], memory: Array | None, rows: Ints) -> Array:
+        """Return the equations (layout.rows, m) of some rows of a motion with the states of its terms with memory."""
+        return self._entries.torques(*(x[rows] for x in motion), memory=None if memory is None else memory[rows])
 
     def _keep(self, dq: Array) -> Bools:
         """Return a mask (m, dof) of the used equations: those of joints that move fast enough."""
@@ -235,7 +241,7 @@ class Online(Streamed):
         if self.method not in INSTRUMENTAL:
             reference = None
         elif reference is None:
-            if math.isnan(self.last_stamp):
+            if not self._feed.has_samples:
                 raise ModelError(f"method '{self.method}' needs the commanded positions of every sample: "
                                  "feed(t, q, tau, reference); in a log map their columns (`--set log.reference=[...]`),"
                                  f" in a line of text add \"reference\", or {self.model.dof} numbers after the torques",
@@ -324,11 +330,12 @@ class Online(Streamed):
 
     def arrays(self) -> dict[str, Any]:
         """Return the arrays of the stream's state, which `save` writes."""
-        return self._stream.arrays()
+        return {**self._stream.arrays(), **self._entries.arrays()}
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
         """Restore the state of a saved estimation with the same options, from the results of `facts` and `arrays`."""
         self._stream.restore(arrays)
+        self._entries.restore(arrays)
         if not facts["outside"]:  # a prior estimate counts as data
             self._stream.recursion.outside = None
         self.left_out, self._stood = int(facts["left_out"]), int(facts["stood"])

@@ -199,7 +199,7 @@ def same_motion_torques(estimate: Estimate, loaded: Samples, others: Sequence[Sa
     if off > MAX_MOTION_DIFFERENCE:
         raise NotPossibleError(f"{needs}: the nearest, {other.source}, differs by {100 * off:.0f} % of the motion of "
                                f"{loaded.source}", advice, code="no-same-motion")
-    error = other.tau - estimate.predict(other.q, other.dq, other.ddq)
+    error = other.tau - estimate.predict(other)
     error[~other.keep] = 0.0
     at = np.clip(np.arange(len(loaded)) - rows, 0, len(other) - 1)
     return loaded.tau - error[at], rows / loaded.rate

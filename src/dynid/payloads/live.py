@@ -98,7 +98,8 @@ class LivePayload(Streamed):
         motion = checked_motion(self.joint_names, q, dq, ddq, tau)
         slow = self._slow if self._slow is not None else _REST_SPEED
         untimed = np.full(len(motion[0]), np.nan)
-        self._take(TimedRows(untimed, self._entries.torques(*motion), np.abs(motion[1]) >= slow))
+        found = self._entries.torques(*motion, memory=self._entries.memory.along(*motion[:2]))
+        self._take(TimedRows(untimed, found, np.abs(motion[1]) >= slow))
 
     def _take(self, found: TimedRows) -> None:
         _, rows, keep = found

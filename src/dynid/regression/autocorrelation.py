@@ -224,8 +224,8 @@ def correlation(equations: Equations, beta: Array, *, inverse: Array | None = No
     # Slow noise is excluded: it affects few parameters, those of constant torques.
     effective = np.array([n * c[0] / max(2.0 * c.sum() - (1.0 + slow[j] / len(longest)) * c[0], 1e-300)
                           if c[0] > 0 else n for j, (n, c) in enumerate(zip(total, shapes, strict=True))])
-    shared = {(i, j): _shared_noise(equations, work, (i, j), other * np.sqrt(shapes[i][0] * shapes[j][0]), threads)
-              for (i, j), (_, other) in between.items() if matrices}
+    shared = {(i, j): np.sqrt(shapes[i][0] * shapes[j][0]) * _shared_noise(equations, work, (i, j), *both, threads)
+              for (i, j), both in between.items() if matrices}
     common = None if rho is None else common_noise_matrix(equations, work, shapes, rho / len(longest),
                                                           np.ones(count) if weights is None else weights)
     return Correlation(tuple(shapes), noise, equations.layout.columns, total, np.clip(effective, 1.0, total),
@@ -250,13 +250,14 @@ def _together(residual: Array, keep: Bools, absorbed: Array | None, other: Array
     return both_ways / whole, between / whole
 
 
-def _shared_noise(equations: Equations, work: Sequence[Piece], pair: tuple[int, int], shape: Array,
+def _shared_noise(equations: Equations, work: Sequence[Piece], pair: tuple[int, int], alone: Array, shape: Array,
                   threads: int | None) -> Array:
-    """Return X_i' C_ij X_j of equations i, j with the same torque; shape (lags,): covariance of their residuals."""
+    """Return X_i' C_ij X_j of equations i, j with the same torque; alone, shape (lags,): autocovariance of the residual
+    of each and covariance of the two, for residuals of variance one."""
     def one(piece: Piece) -> Array:
         rows = equations.rows(piece)
         i, j = (np.where(rows.keep[:, e], rows.joint(e)[:-1], 0.0) for e in pair)
-        return _product(i, j, shape)
+        return _product(i, j, shape, alone)
 
     return np.asarray(np.sum(side_by_side(one, work, threads), axis=0))
 
@@ -326,13 +327,19 @@ def correlated_covariance(columns: Array, residual: Array, keep: Bools) -> Array
     return np.asarray(inverse @ noise_matrix(columns, keep, autocovariance(residual, keep)) @ inverse)
 
 
-def _product(x: Array, other: Array, shape: Array) -> Array:
-    """Return X C Y' (k, l) for columns X (k, m) and Y (l, m), with C the matrix of autocovariances `shape` (lags,)."""
-    if len(shape) == 1:
-        return shape[0] * (x @ other.T)
-    shape = shape[:x.shape[1]]
-    size = fast_length(x.shape[1] + len(shape))
-    power = multiplicity(size) / size
+def _product(x: Array, other: Array, shape: Array, limit: Array | None = None) -> Array:
+    """Return X C Y' (k, l) for columns X (k, m) and Y (l, m), with C the matrix of autocovariances `shape` (lags,).
+
+    An autocovariance that is cut off at its last lag may have a negative spectrum, and variances computed from it would
+    be negative. Negative values of the spectrum therefore count as zero. limit (lags,): for the covariance of two
+    series, the autocovariance of each; the spectrum of `shape` then has any sign, and at most the size of this one.
+    """
+    if len(shape) == 1 and limit is None:
+        return max(shape[0], 0.0) * (x @ other.T)
+    shape, limit = shape[:x.shape[1]], (shape if limit is None else limit)[:x.shape[1]]
+    size = fast_length(x.shape[1] + max(len(shape), len(limit)))
+    most = np.maximum(spectrum(limit, size), 0.0)
+    power = multiplicity(size) / size * np.clip(spectrum(shape, size), -most, most)
     spectra = rfft(x, size).view(float)  # real and imaginary parts alternate
     others = spectra if other is x else rfft(other, size).view(float)
-    return np.asarray((spectra * np.repeat(power * spectrum(shape, size), 2)) @ others.T)  # Parseval
+    return np.asarray((spectra * np.repeat(power, 2)) @ others.T)  # Parseval

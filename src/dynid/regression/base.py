@@ -159,7 +159,8 @@ def _shortest(numbers: Array, errors: Array) -> Array:
 
 @one_blas_thread()
 def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] | None = None, *,
-                    seed: int = 0, unmeasured: Sequence[int] = (), by: Literal["qr", "svd"] = "qr") -> BaseParameters:
+                    seed: int = 0, unmeasured: Sequence[int] = (), by: Literal["qr", "svd"] = "qr",
+                    ordered: bool = True) -> BaseParameters:
     """Return the base parameters of a model, found numerically (Ardiani, eq. 1.30-1.33; Sousa, s. 2.5.1).
 
     Columns of the regressor over random motions are taken in order. A column that depends on earlier ones is grouped
@@ -172,6 +173,7 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
         unmeasured: joints, counted from 0, whose torques are not measured. Their equations are not used.
         by: "qr", column by column, or "svd", from the singular vectors of the null space (Gautier 1991). The second
             costs more and gives the same result.
+        ordered: whether the samples have an order in time, in which terms with memory have columns of their own.
 
     >>> base = dynid.base_parameters(dynid.Model(dynid.Robot.load("arm3r")))
     >>> len(base), base.expressions[0]
@@ -195,13 +197,13 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
             raise ModelError(f"a priority order must name each of the {len(parameters)} columns once",
                              code="wrong-priority")
     accuracy = _LOOP_ACCURACY if _closed(model) else _REGRESSOR_ACCURACY
-    factor = random_factor(model, seed, unmeasured)
+    factor = random_factor(model, seed, unmeasured, ordered)
     return (reduce_columns if by == "qr" else singular_columns)(factor, parameters, order, accuracy=accuracy)
 
 
-def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] = ()) -> Array:
+def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] = (), ordered: bool = True) -> Array:
     """Return the triangular factor (parameters, parameters) of the model's regressor over random fast and slow motions.
-    Rows of joints without measured torque are excluded."""
+    Rows of joints without measured torque are excluded. ordered: see `base_parameters`."""
     rng = np.random.default_rng(seed)
     samples = max(64, 6 * len(model.parameters) // model.dof)
     q = closed_postures(model, samples, rng)
@@ -211,9 +213,10 @@ def random_factor(model: LinearModel, seed: int = 0, unmeasured: Sequence[int] =
         crawling = np.exp(rng.uniform(np.log(1e-5), 0.0, (samples, model.dof))) * rng.choice([-1.0, 1.0], dq.shape)
         q, dq, ddq = np.vstack([q, q]), np.vstack([dq, crawling]), np.vstack([ddq, ddq])
         samples = len(q)
-    # Memory states are random, which distinguishes their columns from all others.
     own = robot_model(model)
-    more = {} if own is None or not own.channels else {"memory": rng.normal(size=(samples, own.channels))}
+    remembers = ordered and own is not None and own.channels > 0
+    # Memory states are random, which distinguishes their columns from all others.
+    more = {"memory": rng.normal(size=(samples, own.channels))} if remembers and own is not None else {}
     y = np.asarray(model.regressor(q, dq, ddq, **more), dtype=float)
     if y.shape != (samples, model.dof, len(model.parameters)):
         raise ModelError(f"the model's regressor gave shape {y.shape}, expected "

@@ -300,3 +300,10 @@ def memory_states(model: LinearModel, samples: Samples, part: slice) -> Array | 
                                                          samples.ddq[rows], warm))
             own[model] = found
         return own[model][part]
+
+
+def torques_along(model: LinearModel, theta: Array, samples: Samples, part: slice = slice(None)) -> Array:
+    """Return the torques (samples, dof) of a model with parameters theta along a log, with its terms with memory."""
+    memory = memory_states(model, samples, part)
+    return complete(model).inverse_dynamics(theta, samples.q[part], samples.dq[part], samples.ddq[part],
+                                            **({} if memory is None else {"memory": memory}))

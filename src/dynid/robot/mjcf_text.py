@@ -15,7 +15,8 @@ from dynid.quantities import LARGEST
 from dynid.robot import inertia as ten
 from dynid.robot.pose import rotation_matrices, rotation_x, rotation_y, rotation_z
 
-ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "dcmotor")
+ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "dcmotor",
+             "pid", "orientation")
 MAX_XML_DEPTH = 200  # elements inside each other
 _REFUSED_ELEMENTS = {
     "include": "give the file itself, beside the files it includes", "replicate": "write out what it repeats",

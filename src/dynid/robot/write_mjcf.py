@@ -22,7 +22,7 @@ from dynid.robot.followers import whole_tree
 from dynid.robot.loops import Closure
 from dynid.robot.pose import inverse
 from dynid.robot.robot import BASE, FREE_COORDINATES, Frame, Joint, JointFields, Robot, joint_fields
-from dynid.robot.urdf_text import MUJOCO_INFINITY, Edit, XmlElement, XmlPage, digits
+from dynid.robot.urdf_text import MUJOCO_INFINITY, Edit, XmlElement, XmlPage, digits, parse_xml
 
 _MJCF_ATTRIBUTES = {"Ia": "armature", "Fv": "damping", "Fc": "frictionloss"}  # by symbol in `Robot.values`
 _ORIENTATION = ("diaginertia", "quat", "axisangle", "xyaxes", "zaxis", "euler")
@@ -215,8 +215,8 @@ def _joint_values(i: int, joint: str, values: Mapping[str, float], places: Joint
 
 
 def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Mapping[str, Mapping[str, float]], *,
-                       actuators: Mapping[str, str] | None = None, unchecked: bool = False,
-                       add_note: Callable[[str], object] = lambda note: None) -> str:
+                       actuators: Mapping[str, str] | None = None, keeps_actuators: bool = False,
+                       unchecked: bool = False, add_note: Callable[[str], object] = lambda note: None) -> str:
     """Return an MJCF with the ten parameters of every moving body (dof, 10) and the values of joints replaced.
 
     Args:
@@ -224,7 +224,8 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
         robot: robot with these bodies.
         inertias: ten inertial parameters of every body (dof, 10), optionally followed by those of dependent bodies.
         values: attributes that are set, by joint, such as {"joint1": {"armature": 0.1}}.
-        actuators: an element for <actuator>, by joint; a joint with an actuator in the file keeps that actuator.
+        actuators: an element for <actuator>, by joint; it replaces an actuator of the joint in the file.
+        keeps_actuators: whether joints with an actuator in the file keep it.
         unchecked: also write bodies that are not physically consistent.
         add_note: called with a sentence for each note to a reader of the file.
 
@@ -258,19 +259,19 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
             add_note(f"the inertia of {', '.join(merged)}, fixed to '{body.name}', is part of that body now")
     edits += page.joints(root, values)
     edits += page.own_inertias(root, add_note)
-    edits += page.actuators(root, actuators or {}, add_note)
+    edits += page.actuators(root, actuators or {}, keeps_actuators, add_note)
     return page.edited(edits)
 
 
 def mjcf_with_joints(text: str, values: Mapping[str, Mapping[str, float]], *,
-                     actuators: Mapping[str, str] | None = None,
+                     actuators: Mapping[str, str] | None = None, keeps_actuators: bool = False,
                      add_note: Callable[[str], object] = lambda note: None) -> str:
     """Return an MJCF with the values of some of its joints replaced; bodies, other joints and a free base are
     unchanged.
 
     Args:
         text: the MJCF, which must not include other files.
-        values, actuators, add_note: as for `mjcf_with_inertias`.
+        values, actuators, keeps_actuators, add_note: as for `mjcf_with_inertias`.
 
     Raises:
         RobotError: if the file does not have a joint of `values`.
@@ -278,7 +279,8 @@ def mjcf_with_joints(text: str, values: Mapping[str, Mapping[str, float]], *,
     _check_one_file(text)
     page = _MjcfPage.from_text(text)
     root = page.root()
-    return page.edited([*page.joints(root, values), *page.actuators(root, actuators or {}, add_note)])
+    return page.edited([*page.joints(root, values),
+                        *page.actuators(root, actuators or {}, keeps_actuators, add_note)])
 
 
 def _check_one_file(text: str) -> None:
@@ -343,15 +345,24 @@ class _MjcfPage(XmlPage):
                 yield from self.set(compiler, {"inertiafromgeom": "auto"})
                 add_note('inertiafromgeom is "auto" now: MuJoCo would otherwise ignore the identified inertias')
 
-    def actuators(self, root: XmlElement, wanted: Mapping[str, str],
+    def actuators(self, root: XmlElement, wanted: Mapping[str, str], keeps: bool,
                   add_note: Callable[[str], object]) -> Iterator[Edit]:
-        """Yield the edits that add actuators for joints that have none in the file."""
+        """Yield the edits that add the wanted actuators, by joint.
+
+        An actuator of the file on the same joint is replaced under its name, so that sensors still refer to it, or with
+        `keeps` it stays in place of the wanted one.
+        """
         sections = root.all("actuator")
-        driven = {one.attributes.get("joint") for section in sections for one in section.children}
-        kept = [name for name in wanted if name in driven]
-        if kept:
-            add_note(f"the actuators of {', '.join(kept)} are those of the file; to use identified ones, remove them")
-        new = [element for name, element in wanted.items() if name not in driven]
+        present: dict[str, list[XmlElement]] = {}
+        for own in (one for section in sections for one in section.children):
+            present.setdefault(own.attributes.get("joint", ""), []).append(own)
+        old = {name: present[name] for name in wanted if name in present}
+        if old:
+            if keeps:
+                _note_kept_actuators(old, add_note)
+            else:
+                yield from self._replaced(root, old, wanted, add_note)
+        new = [element for name, element in wanted.items() if name not in old]
         if not new:
             return
         if sections:
@@ -361,7 +372,54 @@ class _MjcfPage(XmlPage):
         lines = ["  <actuator>", *(f"    {one}" for one in new), "  </actuator>"]
         yield root.closed, root.closed, self.newline.join(line.encode() for line in lines) + self.newline
 
+    def _replaced(self, root: XmlElement, old: Mapping[str, Sequence[XmlElement]], wanted: Mapping[str, str],
+                  add_note: Callable[[str], object]) -> Iterator[Edit]:
+        several = next((name for name, own in old.items() if len(own) > 1), None)
+        if several is not None:
+            raise RobotError(f"joint '{several}' has {len(old[several])} actuators in the MJCF, which one drive cannot "
+                             "replace", "remove all but one from the file, or keep them with --actuators keep",
+                             "several-actuators")
+        for name, (own,) in old.items():
+            kept = {key: own.attributes[key] for key in ("name", "group") if key in own.attributes}
+            tag, _, rest = wanted[name].partition(" ")
+            rest = rest.removeprefix(f"name={xml_attribute(name)} ") if "name" in kept else rest
+            words = [tag, *(f"{key}={xml_attribute(value)}" for key, value in kept.items()), rest]
+            yield own.start, own.end, " ".join(words).encode()
+        is_new = [name for name, (own,) in old.items() if own.tag != "position"]
+        add_note(f"the identified drives replace the actuators of {', '.join(old)} in the file; --actuators keep "
+                 "keeps those of the file" + (". Their commands are positions now, rad or m, and not those of a "
+                 f"<{old[is_new[0]][0].tag}>" if is_new else ""))
+        keys = [key for section in root.all("keyframe") for key in section.all("key") if "ctrl" in key.attributes]
+        if keys and is_new:
+            add_note("the controls of the keyframes were for the replaced actuators and are removed")
+            for key in keys:
+                yield from self.without(key, ("ctrl",))
 
-def joint_attributes(names: Sequence[str], **columns: Array) -> dict[str, dict[str, float]]:
-    """Return a table of attributes for each joint, from one array (dof,) per attribute."""
-    return {name: {key: float(values[j]) for key, values in columns.items()} for j, name in enumerate(names)}
+
+def _note_kept_actuators(old: Mapping[str, Sequence[XmlElement]], add_note: Callable[[str], object]) -> None:
+    takes_force = [name for name, own in old.items() if any(one.tag == "motor" for one in own)]
+    meaning = (" The command of a <motor> is a torque: a program that commands positions must compute the torque of "
+               f"the identified drive for {', '.join(takes_force)} itself" if takes_force else "")
+    add_note(f"the actuators of {', '.join(old)} are those of the file, so gains, limits, delays and offsets of the "
+             f"identified drives are not in it.{meaning}")
+
+
+def actuator_limits(text: str) -> dict[str, float]:
+    """Return the largest force of the actuators on the joints of an MJCF, N m or N, by joint; joints without a limit
+    are left out."""
+    from dynid.robot.mjcf_text import ACTUATORS, MjcfText  # not needed to write a URDF
+
+    reader, limits = MjcfText("the MJCF", parse_xml(text, "MJCF")[0]), dict[str, float]()
+    for element in (one for section in reader.root.findall("actuator") for one in section):
+        joint = element.get("joint")
+        if joint is None or element.tag not in ACTUATORS:
+            continue
+        where = f"the actuator of joint '{joint}'"
+        own = reader.attributes(element, "actuator", where)
+        gear = float(np.abs(np.array(own.get("gear", "1").split()[:1], dtype=float)).max(initial=0.0))
+        for kind, key in (("force", "forcerange"), *([("ctrl", "ctrlrange")] if element.tag == "motor" else [])):
+            limited = own.get(f"{kind}limited", "auto")
+            if key in own and (limited == "true" or (limited == "auto" and reader.autolimits)):
+                reach = gear * float(np.abs(reader.numbers(own, key, 2, where)).max())
+                limits[joint] = min(limits.get(joint, np.inf), reach)
+    return limits

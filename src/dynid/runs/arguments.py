@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +21,31 @@ from dynid.runs.settings import RunSettings
 Kind = Literal["settings", "robot", "log"]
 WINDOW = ("start", "stop")  # settings of [log] that belong to one log, not to a format
 _ROBOT_SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro", ".toml")
+
+
+def command_line(*words: str) -> str:
+    """Return a `dynid` command line that reaches this program: `dynid`, or the path by which it was started if the
+    shell finds no `dynid` or another one."""
+    return shlex.join([*_program(), *words])
+
+
+def _program() -> list[str]:
+    started = Path(sys.argv[0]) if sys.argv and sys.argv[0] else Path("dynid")
+    if started.name == "__main__.py" and started.parent.name == "dynid":  # python -m dynid
+        found = shutil.which("python")
+        is_first = found is not None and os.path.abspath(found) == os.path.abspath(sys.executable)
+        return ["python" if is_first else _shorter(sys.executable), "-m", "dynid"]
+    if started.name != "dynid" or not started.is_file():
+        return ["dynid"]  # dynid runs inside another program
+    found = shutil.which("dynid")
+    return ["dynid" if found is not None and os.path.samefile(found, started) else _shorter(started)]
+
+
+def _shorter(path: str | Path) -> str:
+    """Return a path relative to the working folder if it is inside, otherwise the absolute path."""
+    whole, here = os.path.abspath(path), os.getcwd()
+    relative = os.path.relpath(whole, here) if os.path.splitdrive(whole)[0] == os.path.splitdrive(here)[0] else whole
+    return whole if relative.startswith(os.pardir) else relative if os.sep in relative else os.path.join(".", relative)
 
 
 def source_kind(source: str | Path) -> Kind:

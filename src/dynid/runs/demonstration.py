@@ -33,6 +33,7 @@ ENCODER = 2.0 * np.pi / 2 ** 18  # rad per count
 TORQUE_NOISE = 0.005  # standard deviation as a share of each joint's rated torque
 VISCOUS, DRY, ASYMMETRY = 0.01, 0.02, 0.002  # friction as a share of the rated torque: at 1 rad/s, dry, offset
 RESULT = "result"
+LOGS = ("exciting.csv", "other.csv")  # log to identify from, and log to validate on
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +60,12 @@ def demo(folder: str | Path, progress: ProgressCallback = silent, *, seed: int =
     """
     folder = Path(folder)
     try_folder(folder)
-    own = {"exciting.csv", "other.csv", "run.toml", RESULT}
+    own = {*LOGS, "run.toml", RESULT}
     if folder.is_dir() and (names := {path.name for path in folder.iterdir()}) and (
             names - own - {"report.html"} or "run.toml" not in names):
         raise DynidError(f"{folder} contains files that do not belong to a demonstration; choose another folder: "
                          "dynid demo -o FOLDER", code="folder-in-use")
-    settings = simulate_logs(folder, "exciting.csv", "other.csv", progress, seed=seed)
+    settings = simulate_logs(folder, *LOGS, progress, seed=seed)
     with write_whole(folder / "run.toml") as file:
         file.write(settings.as_toml("Identify the demonstration's log again: dynid identify run.toml -o FOLDER"))
     compared = compare(settings.moved(folder, Path()), METHODS, progress)

@@ -136,8 +136,9 @@ class LiveModel:
         if excerpt is not None:
             if not self.online.has_moved and excerpt.seconds > STRETCH_SECONDS:
                 excerpt = self._excerpt = Excerpt(excerpt.joints)  # the model is not chosen from a robot at rest
-            if reference is not None or self.online.method not in INSTRUMENTAL:
-                excerpt.add(*fed_samples(t, q, tau, self.robot.dof, reference))
+            has_commands = self.online.method in INSTRUMENTAL  # other methods ignore commands, which some rows may lack
+            if reference is not None or not has_commands:
+                excerpt.add(*fed_samples(t, q, tau, self.robot.dof, reference if has_commands else None))
             if excerpt.seconds >= self._due:
                 self._due = NEXT_CHOICE * excerpt.seconds
                 self._choose()

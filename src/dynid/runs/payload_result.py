@@ -155,7 +155,7 @@ def save_payload(found: FoundPayload, folder: str | Path, command: str = "", *, 
 def page_data(found: FoundPayload, command: str = "") -> PayloadData:
     """Return the data of the payload page, with load torques and measured torques of the first log."""
     samples = found.samples[0]
-    without = found.estimate.predict(samples.q, samples.dq, samples.ddq)
+    without = found.estimate.predict(samples)
     return PayloadData(f"{found.robot.name}: payload on {found.payload.frame}", found.robot, found.payload,
                        found.entries, samples, without, load_torques(found.robot, found.payload, samples), command)
 

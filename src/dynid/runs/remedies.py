@@ -13,6 +13,7 @@ import numpy as np
 from dynid.findings import Finding
 from dynid.recording.column_guess import GUESSED
 from dynid.recording.mapping import per_joint
+from dynid.runs.arguments import command_line
 from dynid.validate.thresholds import UNIT_SPREAD
 from dynid.validate.verdict_checks.residuals import robust_method
 
@@ -148,4 +149,4 @@ REMEDIES: dict[str, Callable[[Finding, Run], str]] = {
 
 def improve_command(robot: str, folder: str | Path) -> str:
     """Return the `dynid excite` command that designs a better motion for a robot and the folder of its result."""
-    return shlex.join(["dynid", "excite", robot, "--improve", str(folder), "-o", MOTION])
+    return command_line("excite", robot, "--improve", str(folder), "-o", MOTION)

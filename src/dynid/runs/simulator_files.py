@@ -9,14 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from dynid.actuators.posterior import DEFAULT_SPREAD, ActuatorPosterior, draw_table
+from dynid.actuators.laws import LAWS
+from dynid.actuators.parameters import MECHANICAL_PARAMETERS
+from dynid.actuators.posterior import DEFAULT_SPREAD, ActuatorPosterior, UndeterminedValue, draw_table
 from dynid.arrays import Array
-from dynid.errors import DynidError
+from dynid.errors import DynidError, NotPossibleError
 from dynid.escape import csv_line
 from dynid.estimate import Estimate
 from dynid.estimate.draws.posterior import Draws, TorqueSpread, save_draws
 from dynid.estimate.simulators.exports import SUFFIXES, TARGETS, Exported, export, export_joints, with_effort_limits
-from dynid.estimate.simulators.friction_fit import PASSIVE, approximated_terms, motion_for, with_drives
+from dynid.estimate.simulators.friction_fit import (
+    PASSIVE,
+    SimulatedJoint,
+    approximated_terms,
+    motion_for,
+    with_drives,
+)
 from dynid.estimate.simulators.python_configs import IsaacFriction
 from dynid.files import toml_file, try_folder, write_whole
 from dynid.model import robot_model
@@ -24,6 +32,7 @@ from dynid.output_fields import output_fields, record
 from dynid.progress import ProgressCallback, silent
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
+from dynid.robot import Robot
 from dynid.runs.actuators import POSTERIOR, ActuatorSettings, actuator_robot
 from dynid.runs.loading import Resting, prepared
 from dynid.runs.models import make_robot
@@ -32,6 +41,11 @@ from dynid.runs.settings import RunSettings
 
 _TORQUE_SPREAD = record("TorqueSpread", matches=bool, ratio=dict[str, float])
 TABLES = ("draws.npz", "draws.csv")
+_MAX_LISTED = 3  # largest number of undetermined parameters that an error names
+_GAINS = {"stiffness", "kd", "ki"}  # values without which a drive is not written
+# Symbols of parameters in `Robot.values`; a robot file has no offset, so that it is zero.
+_FILE_SYMBOLS = {"armature": "Ia", "viscous": "Fv", "coulomb": "Fc", "offset": "Fo"}
+_DRIVE = (*sorted(_GAINS), "force_limit", "delay", "bias")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +103,7 @@ def export_result(folder: str | Path, output: Path, options: ExportOptions, *, t
     progress("writing")
     found = export(estimate, output, options.target, samples=samples, drives=drives,
                    source=source_file(options, settings.robot), with_payload=options.with_payload,
-                   isaaclab_friction=options.isaaclab_friction)
+                   isaaclab_friction=options.isaaclab_friction, keeps_actuators=options.keeps_actuators)
     return replace(found, notes=(*found.notes, *notes))
 
 
@@ -116,7 +130,8 @@ def draw_result(folder: str | Path, output: Path, count: int, seed: int, options
         drives, source = drive_tables(options.drives), source_file(options, settings.robot)
         for one, path in zip(draws, _draw_paths(output, count, options.target, progress), strict=True):
             paths += export(one, path, options.target, samples=samples, drives=drives, source=source,
-                            with_payload=options.with_payload, isaaclab_friction=options.isaaclab_friction).paths
+                            with_payload=options.with_payload, isaaclab_friction=options.isaaclab_friction,
+                            keeps_actuators=options.keeps_actuators).paths
     return DrawnFiles(draws, None if regression is None else draws.torque_spread(regression), tuple(paths))
 
 
@@ -196,7 +211,7 @@ def is_of_actuators(folder: str | Path) -> bool:
 def export_actuators(folder: str | Path, output: Path, options: ExportOptions) -> Exported:
     """Write the actuators of a result for a simulator, with the nominal links of their robot."""
     posterior, settings = _actuators(folder)
-    return _export(posterior, settings, output, options, posterior.values)
+    return _export(posterior, settings, output, options, posterior.values, _unwritten(posterior, folder, options))
 
 
 def _actuators(folder: str | Path) -> tuple[ActuatorPosterior, ActuatorSettings]:
@@ -206,20 +221,89 @@ def _actuators(folder: str | Path) -> tuple[ActuatorPosterior, ActuatorSettings]
     return posterior, ActuatorSettings.from_values(table, str(path)).moved(Path(folder), Path())
 
 
+def _unwritten(posterior: ActuatorPosterior, folder: str | Path, options: ExportOptions
+               ) -> tuple[UndeterminedValue, ...]:
+    """Return the values that are not determined and not given with --drives, which are not written.
+
+    Raises:
+        NotPossibleError: if there is such a value, or if the actuators are not usable, and the options do not allow it.
+    """
+    drives = drive_tables(options.drives)
+    found = tuple(one for one in posterior.undetermined() if one.name not in drives.get(one.joint, {}))
+    if posterior.unusable and not options.force:
+        raise NotPossibleError(f"the actuators of {folder} are not exported: {posterior.unusable}", "identify again, "
+                               "for example with a known gain (dynid actuators ... --gain kp=VALUE), or add --force "
+                               "to export them nevertheless", "not-usable")
+    if options.undetermined == "estimate":
+        return ()
+    if found and not (options.force or options.undetermined):
+        names = undetermined_names(found)
+        raise NotPossibleError(f"{listed(names[:_MAX_LISTED], len(names))} {'is' if len(names) == 1 else 'are'} not "
+                               "determined by the logs and would be written", "add --undetermined file (or --force) "
+                               "to keep the values of the robot file for them, or --undetermined estimate to write "
+                               "the estimates", "not-determined")
+    return found
+
+
+def undetermined_names(found: Sequence[UndeterminedValue]) -> list[str]:
+    """Return the parameters that are not determined, with their joints and estimates, as texts."""
+    units = {item.name: item.unit for item in (*MECHANICAL_PARAMETERS.values(), *(item for law in LAWS.values()
+                                                                                   for item in law.parameters))}
+    return list(dict.fromkeys(f"{name} of {one.joint} = {value:.4g} {units.get(name, '')}".rstrip()
+                              for one in found for name, value in one.parameters))
+
+
+def listed(texts: Sequence[str], count: int) -> str:
+    """Return texts as a list, with the number of those that are left out of `count`."""
+    return ", ".join(texts) + (f" and {count - len(texts)} more" if count > len(texts) else "")
+
+
+def _without(joints: tuple[SimulatedJoint, ...], unwritten: Sequence[UndeterminedValue]) -> tuple[SimulatedJoint, ...]:
+    """Return the joints without some values. A joint without a gain has no drive, and keeps that of the file."""
+    none, kept = SimulatedJoint(""), []
+    for joint in joints:
+        names = {one.name for one in unwritten if one.joint == joint.name}
+        names |= set(_DRIVE) if names & _GAINS else set()
+        values: dict[str, Any] = {name: None if name in PASSIVE else getattr(none, name) for name in names}
+        kept.append(replace(joint, **values))
+    return tuple(kept)
+
+
 def _export(posterior: ActuatorPosterior, settings: ActuatorSettings, output: Path, options: ExportOptions,
-            x: Array) -> Exported:
+            x: Array, unwritten: Sequence[UndeterminedValue]) -> Exported:
     """Write actuators with the nominal links of their robot. x: values (unknowns,) of the unknowns."""
     robot = actuator_robot(settings)
     if robot.joint_names != posterior.joints:
         raise DynidError(f"{settings.robot} has joints {', '.join(robot.joint_names)}, and the result has "
                          f"{', '.join(posterior.joints)}", "export with the file that was identified", "other-joints")
-    joints, losses = posterior.simulated(x)
-    joints = with_drives(with_effort_limits(joints, robot), drive_tables(options.drives))
+    x = posterior.conditional(x, _file_values(robot, unwritten))
+    joints, losses = posterior.simulated(x, holds_bias=options.target == "mjcf" and not options.keeps_actuators)
+    joints = with_drives(with_effort_limits(_without(joints, unwritten), robot), drive_tables(options.drives))
     inertias, scales = robot.inertias.copy(), posterior.link_scales(x)
     inertias[:robot.dof] *= scales[:, None]
+    notes = list(posterior.notes)
+    if posterior.unusable:
+        notes.insert(0, f"These actuators are not usable: {posterior.unusable}")
+    if unwritten:
+        owners: dict[str, dict[str, None]] = {}
+        for one in unwritten:
+            for name, _ in one.parameters:
+                owners.setdefault(name, {})[one.joint] = None
+        parameters = "; ".join(f"{name} of {', '.join(own)}" for name, own in owners.items())
+        notes.append(f"not determined by the logs: {parameters}. These joints keep the values of the robot file, or "
+                     "zero and no drive if it has none; the other values are those that fit best with these")
     return export_joints(robot, inertias, joints, losses, output, options.target,
-                         source=source_file(options, settings.robot), notes=posterior.notes,
-                         has_identified_links=bool(np.any(scales != 1.0)), isaaclab_friction=options.isaaclab_friction)
+                         source=source_file(options, settings.robot), notes=notes,
+                         has_identified_links=bool(np.any(scales != 1.0)), isaaclab_friction=options.isaaclab_friction,
+                         keeps_actuators=options.keeps_actuators)
+
+
+def _file_values(robot: Robot, unwritten: Sequence[UndeterminedValue]) -> dict[tuple[str, str], float]:
+    """Return the values of the robot file, or zero, of the parameters that are not written, by joint and parameter.
+    Gains and parameters of richer friction models, which a robot file does not have, are left out."""
+    numbers = {name: j for j, name in enumerate(robot.joint_names, 1)}
+    return {(one.joint, name): float(robot.values.get(f"{_FILE_SYMBOLS[name]}{numbers[one.joint]}", 0.0))
+            for one in unwritten if len(one.parameters) == 1 for name, _ in one.parameters if name in _FILE_SYMBOLS}
 
 
 def draw_actuators(folder: str | Path, output: Path, count: int, seed: int, options: ExportOptions,
@@ -227,11 +311,12 @@ def draw_actuators(folder: str | Path, output: Path, count: int, seed: int, opti
     """Write actuators drawn from the posterior of a result into a folder: two tables, and with a target one file each.
     """
     posterior, settings = _actuators(folder)
+    unwritten = _unwritten(posterior, folder, options)
     try_folder(output)
     progress(f"drawing {count} sets of actuators")
     share = DEFAULT_SPREAD if spread is None else spread
     values = posterior.draws(count, seed, spread=share)
-    table = draw_table(posterior, values)
+    table = draw_table(posterior, values, lambda joints: _without(joints, unwritten))
     paths = [output / name for name in TABLES]
     with write_whole(paths[0], "wb") as file:
         np.savez_compressed(file, **table)
@@ -241,7 +326,7 @@ def draw_actuators(folder: str | Path, output: Path, count: int, seed: int, opti
             file.write(csv_line([repr(float(value)) for value in row]))
     if options.target:
         for x, path in zip(values, _draw_paths(output, count, options.target, progress), strict=True):
-            paths += _export(posterior, settings, path, options, x).paths
+            paths += _export(posterior, settings, path, options, x, unwritten).paths
     return DrawnActuators(posterior, values, seed, share, tuple(paths))
 
 
@@ -255,6 +340,10 @@ class ExportOptions:
         source: URDF or MJCF to write into, or None for the one of the result.
         with_payload: add the payload to the link that carries it.
         isaaclab_friction: "torque" or "coefficient".
+        keeps_actuators: whether an MJCF keeps its own actuators instead of the identified drives.
+        force: export actuators that are not usable, and keep the file's values of those that are not determined.
+        undetermined: "file" to keep the file's values of actuators that are not determined, "estimate" to write the
+            estimates, or empty for an error.
     """
 
     target: str = ""
@@ -262,6 +351,9 @@ class ExportOptions:
     source: Path | None = None
     with_payload: bool = False
     isaaclab_friction: IsaacFriction = "torque"
+    keeps_actuators: bool = False
+    force: bool = False
+    undetermined: str = ""
 
 
 def source_file(options: ExportOptions, robot_file: str) -> Path | None:

@@ -24,6 +24,10 @@ from dynid.simulation.plant import (
     LOAD_WIDTH,
     LOW,
     MOTORING,
+    SLIP_HIGH,
+    SLIP_JOINT,
+    SLIP_LOW,
+    SLIP_STIFFNESS,
     STATIC,
     STICK,
     TANH,
@@ -150,3 +154,35 @@ def curve_torques(plant: Plant, q: Array, dq: Array, net: Array) -> None:
         f = call_curve(plant.addresses[c], x, v, plant.values, int(row[CURVE_VALUES]))
         for j in range(low, high):
             net[j] -= row[CURVE_DIRECTION + j] * f
+
+
+@njit(**INNER_BORROWING)
+def slip_torques(slips: Array, y: Array, dy: Array, net: Array) -> None:
+    """Subtract the torques of all play operators from the net torques, and set the derivatives of their states to zero.
+
+    The last states of y are the positions p from which the operators are deflected by q - p, within limits.
+    They are constant within a step, so that the torque is a continuous function of the position (see `settle_slips`).
+    """
+    first = len(y) - len(slips)
+    for e in range(len(slips)):
+        j = int(slips[e, SLIP_JOINT])
+        net[j] -= slips[e, SLIP_STIFFNESS] * min(max(y[j] - y[first + e], slips[e, SLIP_LOW]), slips[e, SLIP_HIGH])
+        dy[first + e] = 0.0
+
+
+@njit(**INNER_BORROWING)
+def settle_slips(slips: Array, y: Array) -> None:
+    """Move the positions p of all play operators after a step, so that no deflection q - p exceeds its limits."""
+    first = len(y) - len(slips)
+    for e in range(len(slips)):
+        q = y[int(slips[e, SLIP_JOINT])]
+        y[first + e] = min(max(y[first + e], q - slips[e, SLIP_HIGH]), q - slips[e, SLIP_LOW])
+
+
+@njit(**BORROWING)
+def settle_along(slips: Array, path: Array, states: Array) -> None:
+    """Move the states (s,) of all play operators along positions `path` (rows, n), see `settle_slips`."""
+    for k in range(len(path)):
+        for e in range(len(slips)):
+            q = path[k, int(slips[e, SLIP_JOINT])]
+            states[e] = min(max(states[e], q - slips[e, SLIP_HIGH]), q - slips[e, SLIP_LOW])

@@ -12,7 +12,7 @@ from dynid.dynamics.compiled import BORROWING, INNER_BORROWING
 from dynid.dynamics.state import solve_state
 from dynid.kernel_store import njit
 from dynid.simulation.chain import add_wrenches, mass_and_bias
-from dynid.simulation.friction_kernels import curve_torques, friction, substitute, transmit
+from dynid.simulation.friction_kernels import curve_torques, friction, settle_slips, slip_torques, substitute, transmit
 from dynid.simulation.plant import DIRECTION, FCN, FCP, HIGH, KIND, LOW, STATIC, STICK, WIDTH, Plant
 from dynid.simulation.sensors import ONCE, Sensors, lagged, see
 
@@ -162,6 +162,8 @@ def derivative(plant: Plant, tau: Array, y: Array, dy: Array, work: RunBuffers) 
         friction(plant.dry, y[n:], work.signs, net)
     if len(plant.curves) > 0:
         curve_torques(plant, y, y[n:], net)
+    if len(plant.slips) > 0:
+        slip_torques(plant.slips, y, dy, net)
     loaded = len(plant.load) > 0
     if loaded:
         for i in range(n):
@@ -258,6 +260,7 @@ def advance_rk4(plant: Plant, tau: Array, y: Array, first: Array, h: float, step
                 trial[i] = y[i] + ahead * k[i]
         for i in range(states):
             y[i] += h / 6.0 * total[i]
+        settle_slips(plant.slips, y)
     return DONE
 
 
@@ -304,6 +307,7 @@ def advance_adaptive(plant: Plant, tau: Array, y: Array, first: Array, span: flo
             done += h
             for i in range(states):
                 y[i], k[0, i] = trial[i], k[6, i]
+            settle_slips(plant.slips, y)
             guess[0] = h
         h *= min(5.0, max(0.2, 0.9 * worst ** -0.2 if worst > 0.0 else 5.0))
     return STIFF

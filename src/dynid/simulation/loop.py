@@ -26,7 +26,7 @@ Outside = Callable[[Array, float], Array]
 
 EMPTY = np.zeros((0, 0))
 NO_PLANT = Plant(np.zeros(0, dtype=np.int64), np.zeros(3), np.zeros(0), EMPTY, EMPTY, np.zeros(0), np.zeros(0), EMPTY,
-                 EMPTY, np.zeros(0, dtype=np.int64), np.zeros(0), EMPTY, EMPTY, EMPTY, EMPTY, EMPTY,
+                 EMPTY, np.zeros(0, dtype=np.int64), np.zeros(0), EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, EMPTY,
                  np.zeros((1, 0, 6)))
 
 

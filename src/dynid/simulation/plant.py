@@ -13,7 +13,7 @@ from dynid.dynamics.state import pack
 from dynid.dynamics.tree import robot_tree
 from dynid.errors import ModelError
 from dynid.model import Bodies, Curve, Dry, FlexibleModel, Linear, LinearModel, Load, Model, complete
-from dynid.model.elements import Bristles, Element
+from dynid.model.elements import Bristles, Element, MaxwellSlip
 from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 from dynid.simulation.chain import chain_rows
@@ -25,6 +25,8 @@ TANH, ARCTAN, HARD, STICK, SOFT = 0.0, 1.0, 2.0, 3.0, 4.0  # SOFT: a tanh that m
 MOTORING, GENERATING, LOAD_KIND, LOAD_WIDTH = range(4)
 # A row of a curve: the joints from LOW to HIGH of its direction, and the index of its first value.
 CURVE_LOW, CURVE_HIGH, CURVE_VALUES, CURVE_DIRECTION = range(4)
+# A row of a play operator: its joint, its stiffness (N m/rad or N/m), and the limits of its deflection (rad or m).
+SLIP_JOINT, SLIP_STIFFNESS, SLIP_LOW, SLIP_HIGH = range(4)
 _SIGN_KINDS = {"hard": HARD, "tanh": TANH, "arctan": ARCTAN}
 COMPILED_MOTOR_FRICTION = ("viscous", "coulomb")  # friction of motors that compiled code supports
 
@@ -122,6 +124,7 @@ class Plant(NamedTuple):
         lugre: rows of LuGre friction (n, 6), see `LuGre.array`.
         ripple: rows of torque ripple (n, 3), which adds to the motor torques.
         flexible: rows of flexible joints (n, 6), see `Flexible.array`.
+        slips: rows of play operators (s, 4), whose states are the positions from which they are deflected.
         places, wrenches: points (k, 14) and values (ticks, k, 6) of external wrenches, see `state.add_wrenches`.
     """
 
@@ -140,6 +143,7 @@ class Plant(NamedTuple):
     lugre: Array
     ripple: Array
     flexible: Array
+    slips: Array
     places: Array
     wrenches: Array
 
@@ -149,7 +153,13 @@ class Plant(NamedTuple):
 
     @property
     def states(self) -> int:
-        """Size of the state: joint positions and velocities, LuGre states, motor positions and velocities."""
+        """Size of the state: joint positions and velocities, LuGre states, motor positions and velocities, play
+        operators."""
+        return self.first_slip + len(self.slips)
+
+    @property
+    def first_slip(self) -> int:
+        """Index of the state of the first play operator."""
         return 2 * self.dof + len(self.lugre) + 2 * len(self.flexible)
 
 
@@ -182,8 +192,8 @@ def make_plant(model: LinearModel, theta: ArrayLike, *, lugre: LuGre | None = No
     return Plant(tree.parent, tree.gravity, _rows(whole.robot, elements), extra if np.any(extra) else none,
                  viscous if np.any(viscous) else none, spring, constant, _dry(elements, n), *_curves(elements, n),
                  _load(elements, n), _bristles(elements, n, lugre),
-                 np.zeros((0, 3)) if ripple is None else ripple.array(n), springs, np.zeros((0, 14)),
-                 np.zeros((1, 0, 6)))
+                 np.zeros((0, 3)) if ripple is None else ripple.array(n), springs, _slips(elements),
+                 np.zeros((0, 14)), np.zeros((1, 0, 6)))
 
 
 def _rows(robot: Robot, elements: tuple[Element, ...]) -> Any:
@@ -221,6 +231,13 @@ def _bristles(elements: tuple[Element, ...], dof: int, lugre: LuGre | None) -> A
     return rows
 
 
+def _slips(elements: tuple[Element, ...]) -> Array:
+    """Return the rows (s, 4) of the play operators of a model."""
+    rows = [[one.joint, one.stiffness, one.low, one.high] for one in elements
+            if isinstance(one, MaxwellSlip) and one.stiffness != 0.0]
+    return np.array(rows, dtype=float).reshape(-1, 4)
+
+
 def _dry(elements: tuple[Element, ...], dof: int) -> Array:
     """Return the table (m, 7 + dof) of dry friction elements for the compiled simulation."""
     rows = [[SOFT if one.widened and one.sign.kind == "tanh" else _SIGN_KINDS[one.sign.kind],
@@ -254,18 +271,25 @@ class Widths(NamedTuple):
 
 
 def spring_rate(plant: Plant, inverse_inertias: Array) -> float:
-    """Return the fastest rate, 1/s, of oscillation or decay of the motors relative to their links; zero for rigid
-    joints.
+    """Return the fastest rate, 1/s, of oscillation or decay of springs between motors and links, and of friction that
+    is elastic before it slides; zero without either.
 
     inverse_inertias (k, n, n): inverse inertia matrices of the links at k postures, of which the fastest rate is
     returned.
     """
+    mobility = np.diagonal(inverse_inertias, axis1=1, axis2=2).max(axis=0)
     bends = np.isfinite(plant.flexible[:, 0]) if len(plant.flexible) else np.zeros(0, dtype=bool)
-    if not bends.any():
-        return 0.0
-    stiffness, damping, rotor = plant.flexible[bends, :3].T
-    mobility = 1.0 / rotor + np.diagonal(inverse_inertias, axis1=1, axis2=2).max(axis=0)[bends]
-    return float(np.max(np.maximum(np.sqrt(stiffness * mobility), damping * mobility)))
+    springs = [np.zeros((3, 1))]  # stiffness, damping and mobility of each spring
+    if bends.any():
+        stiffness, damping, rotor = plant.flexible[bends, :3].T
+        springs.append(np.stack([stiffness, damping, 1.0 / rotor + mobility[bends]]))
+    if len(plant.lugre):
+        springs.append(np.stack([plant.lugre[:, 0], plant.lugre[:, 1], mobility]))
+    if len(plant.slips):
+        total = np.bincount(plant.slips[:, SLIP_JOINT].astype(int), plant.slips[:, SLIP_STIFFNESS], plant.dof)
+        springs.append(np.stack([total, np.zeros(plant.dof), mobility]))
+    stiffness, damping, movable = np.hstack(springs)
+    return float(np.max(np.maximum(np.sqrt(stiffness * movable), damping * movable)))
 
 
 def with_motor_signs(plant: Plant, step: float, speed: Array) -> Plant:

@@ -21,10 +21,12 @@ from dynid.recording import Samples
 from dynid.simulation import kernels, loop
 from dynid.simulation.chain import ChainRows
 from dynid.simulation.controllers import Controller, Poles, TorqueDriven, control_law
+from dynid.simulation.friction_kernels import settle_along
 from dynid.simulation.kernels import DIVERGED, DONE, SINGULAR
 from dynid.simulation.plant import (
     DIRECTION,
     KIND,
+    SLIP_JOINT,
     SOFT,
     WIDTH,
     Flexible,
@@ -47,7 +49,7 @@ from dynid.simulation.reference import Reference
 from dynid.simulation.sensors import Sensors
 from dynid.threads import pool, thread_count
 
-_MAX_SWING_ANGLE = 0.5  # rad: largest phase of a flexible joint's oscillation per step
+_MAX_SWING_ANGLE = 0.5  # rad: largest phase of the oscillation of a flexible joint or of elastic friction per step
 _MIN_STEP = 1e-5  # s: smaller steps are refused as a typing error
 
 
@@ -134,20 +136,22 @@ def _spring_model(model: LinearModel, reference: Reference) -> FlexibleModel | N
     return flexible if flexible is not None and reference.q.shape[1] == flexible.links.dof else None
 
 
-def simulate_windows(model: LinearModel, theta: ArrayLike, windows: Iterable[tuple[Controller, Reference]],
+def simulate_windows(model: LinearModel, theta: ArrayLike, windows: Iterable[tuple[Controller, Reference, Array]],
                      **settings: Any) -> Iterator[Simulation | NotPossibleError]:
     """Yield the simulation of a model with parameters theta over each of several references, as by `simulate`.
 
+    Each window is a controller, a reference and the positions (rows, dof) that lead to its start, from which the play
+    operators of hysteresis have their state.
     For a reference that cannot be simulated, the error is yielded. The model is converted once for all references.
     """
     vector, made = model.parameters.vector(theta), None
-    for controller, reference in windows:
+    for controller, reference, past in windows:
         try:
             if _spring_model(model, reference) is not None:
                 yield simulate(model, vector, controller, reference, **settings)
                 continue
             made = make_plant(model, vector) if made is None and can_compile(model) else made
-            yield _simulate(model, vector, controller, reference, Settings(**settings), None, made)
+            yield _simulate(model, vector, controller, reference, Settings(**settings), None, made, past)
         except NotPossibleError as error:
             yield error
 
@@ -203,17 +207,17 @@ def dry_elements(model: LinearModel, theta: ArrayLike, reference: Reference, ste
 
 
 def _simulate(model: LinearModel, theta: Array, controller: Controller, reference: Reference, run: Settings,
-              widths: Widths | None, made: Plant | None = None) -> Simulation:
+              widths: Widths | None, made: Plant | None = None, past: Array | None = None) -> Simulation:
     """Simulate the closed loop of a model and a controller.
 
     widths: widths of smooth signs of dry friction; None: computed from the step. made: plant of the model without LuGre
-    friction, ripple and flexible joints; None: converted here from the model.
+    friction, ripple and flexible joints; None: converted here from the model. past: see `simulate_windows`.
     """
     controller = control_law(controller)
     n, ticks = model.dof, len(reference)
     if reference.q.shape[1] != n:
         raise ModelError(f"the reference has {reference.q.shape[1]} joints, the model has {n}", code="joint-count")
-    run = _fine_enough(model, theta, reference, run)
+    run = _fine_enough(model, theta, reference, run, made)
     if isinstance(controller, Poles):
         rotor = 0.0 if run.flexible is None or run.flexible.rotor is None else run.flexible.rotor
         controller = controller.tuned(joint_inertia(model, theta, reference.q) + per_joint(rotor, n, "rotor inertia"))
@@ -225,7 +229,7 @@ def _simulate(model: LinearModel, theta: Array, controller: Controller, referenc
     sensors = run.sensors or Sensors(np.zeros((0, n)), np.zeros(n), 0.0)
     plant = _plant(model, theta, reference, run, widths, made)
     states = 2 * n if plant is None else plant.states
-    y = _start(run, reference, states, plant)
+    y = _start(run, reference, states, plant, past)
     work = kernels.space(loop.NO_PLANT if plant is None else plant)
     bending = plant is not None and len(plant.flexible) > 0
     out, measured = np.zeros((7 if bending else 4, ticks, n)), np.zeros((ticks, n))
@@ -288,16 +292,20 @@ def _plant(model: LinearModel, theta: Array, reference: Reference, run: Settings
     return smoothed(plant, widths)
 
 
-def _fine_enough(model: LinearModel, theta: Array, reference: Reference, run: Settings) -> Settings:
-    """Return the settings with a step that resolves the oscillation of flexible joints, if no step is given.
+def _fine_enough(model: LinearModel, theta: Array, reference: Reference, run: Settings, made: Plant | None) -> Settings:
+    """Return the settings with a step that resolves the oscillation of flexible joints and of friction that is elastic
+    before it slides, if no step is given. made: see `_simulate`.
 
     RK4 is stable up to steps of 2.8 / rate of the oscillation, and accurate to a thousandth at 0.5 / rate.
     """
-    if run.flexible is None or run.step is not None or not can_compile(model):
+    if run.step is not None or not can_compile(model) or (run.flexible is None and not complete(model).channels):
         return run
-    rate = spring_rate(make_plant(model, theta, flexible=run.flexible), _inverse_inertias(model, theta, reference))
-    step = min(0.25 / reference.rate, _MAX_SWING_ANGLE / rate) if rate else 0.0
-    return run if rate == 0.0 else replace(run, step=max(step, _MIN_STEP))
+    plant = made if made is not None and run.flexible is None else make_plant(model, theta, flexible=run.flexible)
+    rate = spring_rate(plant, _inverse_inertias(model, theta, reference))
+    period = 1.0 / reference.rate
+    if run.flexible is None:
+        return run if rate * period <= _MAX_SWING_ANGLE else replace(run, step=max(_MAX_SWING_ANGLE / rate, _MIN_STEP))
+    return run if rate == 0.0 else replace(run, step=max(min(0.25 * period, _MAX_SWING_ANGLE / rate), _MIN_STEP))
 
 
 def _inverse_inertias(model: LinearModel, theta: Array, reference: Reference) -> Array:
@@ -337,7 +345,7 @@ def _steps(run: Settings, rate: float) -> int:
     return max(1, round(1.0 / (rate * run.step)))
 
 
-def _start(run: Settings, reference: Reference, states: int, plant: Plant | None) -> Array:
+def _start(run: Settings, reference: Reference, states: int, plant: Plant | None, past: Array | None) -> Array:
     n = reference.q.shape[1]
     y = np.zeros(states)
     y[:n], y[n:2 * n] = reference.q[0], reference.dq[0]
@@ -349,6 +357,10 @@ def _start(run: Settings, reference: Reference, states: int, plant: Plant | None
     if plant is not None and len(plant.flexible):
         at = 2 * n + len(plant.lugre)
         y[at:at + n], y[at + n:at + 2 * n] = y[:n], y[n:2 * n]
+    if plant is not None and len(plant.slips):  # play operators are not deflected at the first known position
+        path = y[None, :n] if past is None else np.vstack([past, y[:n]])
+        y[plant.first_slip:] = path[0, plant.slips[:, SLIP_JOINT].astype(int)]
+        settle_along(plant.slips, path, y[plant.first_slip:])
     return y
 
 

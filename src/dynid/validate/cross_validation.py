@@ -21,8 +21,10 @@ from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.block_cross_validation import block_errors, cross_validate_blocks, fit_without
 from dynid.estimate.choice import AUTO
+from dynid.estimate.problem import Data
 from dynid.estimate.torque_errors import with_torque_errors
 from dynid.findings import Finding
+from dynid.model import LinearModel
 from dynid.order_statistics import median
 from dynid.plain import PlainFields
 from dynid.quantities import percent_text
@@ -89,13 +91,27 @@ class CrossValidation(PlainFields, also=("worst",), without=("values",)):
 
 
 @one_blas_thread()
-def cross_validate(problem: Problem, method: str = "wls", *, estimate: Estimate | None = None,
-                   options: Mapping[str, Any] | None = None) -> CrossValidation:
+def cross_validate(problem: Problem | LinearModel, data: Data | str | None = None, method: str = "wls", *,
+                   estimate: Estimate | None = None, options: Mapping[str, Any] | None = None) -> CrossValidation:
     """Cross-validate a method over blocks of time: fit without each block and test on it.
 
-    `estimate` is the estimate from all data, whose standard errors are compared with the variation between blocks; it
-    is computed if not given. Method "auto" is replaced by the method that it chooses from all data.
+    Args:
+        problem: a model, or a `Problem` with model and data.
+        data: one log or several, if the problem is a model, see `identify`. After a `Problem`, the method.
+        method: the method; "auto" is replaced by the method that it chooses from all data.
+        estimate: estimate from all data, whose standard errors are compared with the variation between blocks; by
+            default it is computed.
+        options: options of the method.
     """
+    logs, method = (None, data) if isinstance(data, str) else (data, method)
+    if not isinstance(problem, Problem):
+        if logs is None or not hasattr(problem, "regressor"):
+            raise ModelError("cross_validate needs a model and its data, or a Problem",
+                             "write cross_validate(model, samples) or cross_validate(Problem.from_model(model, "
+                             "samples))", "no-data")
+        problem = Problem.from_model(problem, logs)
+    elif logs is not None:
+        raise ModelError("a Problem already contains its data", "write cross_validate(problem)", "data-given-twice")
     if estimate is None:
         estimate = identify(problem, method=method, **dict(options or {}))
     found = estimate.left_out

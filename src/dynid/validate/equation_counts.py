@@ -19,6 +19,7 @@ from dynid.quantities import percent_text
 from dynid.recording import Samples
 from dynid.recording.decimate import low_passed, reach
 from dynid.recording.preparation.selection import moving_speeds
+from dynid.regression.equations import torques_along
 from dynid.threads import one_blas_thread
 from dynid.validate.words import span
 
@@ -115,7 +116,7 @@ def _sums(estimate: Estimate, samples: Samples) -> Array:
         for start in range(int(first), int(last), _ROWS_AT_ONCE):
             stop = min(start + _ROWS_AT_ONCE, int(last))
             wide = slice(max(start - margin, int(first)), min(stop + margin, int(last)))
-            hat = estimate.predict(samples.q[wide], samples.dq[wide], samples.ddq[wide])
+            hat = torques_along(estimate.model, estimate.full, samples, wide)
             tau, raw, low = samples.tau[wide], samples.measured_tau[wide], hat
             if samples.decimation is not None:
                 tau, low = low_passed(tau, samples.decimation), low_passed(hat, samples.decimation)

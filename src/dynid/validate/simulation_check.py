@@ -283,13 +283,14 @@ def _simulated(estimate: Estimate, windows: Sequence[tuple[Samples, int, int]]) 
     from dynid.simulation import Reference, TorqueDriven
     from dynid.simulation.simulation import simulate_windows
 
-    def drive(part: Samples, first: int, last: int) -> tuple[TorqueDriven, Reference]:
+    def drive(part: Samples, first: int, last: int) -> tuple[TorqueDriven, Reference, Array]:
         rows = slice(first, last)
         # A torque sampled at both ends of an interval acts inside it as their mean.
         torque = part.tau[rows].copy()
         torque[:-1] = 0.5 * (torque[:-1] + torque[1:])
+        begin = int(part.segments[np.searchsorted(part.segments[:, 0], first, side="right") - 1, 0])
         return TorqueDriven(torque), Reference(part.q[rows], part.dq[rows], part.ddq[rows], rate=part.rate,
-                                               start=float(part.t[first]))
+                                               start=float(part.t[first])), part.q[begin:first]
 
     for rate, own in groupby(windows, key=lambda window: window[0].rate):
         for found in simulate_windows(estimate.model, estimate.full, (drive(*window) for window in own),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from motions import arm, motion
+from motions import arm, low_passed, motion
 from refusals import refused
 from robots import random_robot
 
@@ -15,8 +15,11 @@ from dynid.consistency import Consistency
 from dynid.errors import ModelError, NotPossibleError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.draws import consistent_sets
+from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import Model, make_terms
+from dynid.recording import Recording
 from dynid.regression import Regression
+from dynid.robot import Robot
 from dynid.robot import inertia as ten
 
 COUNT = 2000
@@ -30,6 +33,42 @@ def identified(model: Model, theta: Array, noise: float, *, seconds: float = 20.
     samples = motion(model, theta, noise * rng.normal(size=(count, model.dof)), seconds=seconds, seed=seed)
     problem = Problem.from_model(model, samples)
     return identify(problem, method="pc-wls"), problem.regression
+
+
+@pytest.mark.parametrize(("seed", "seconds"), [(1, 2.0), (17, 2.0), (20, 1.2)])
+def test_covariance_of_a_short_log_is_positive_semidefinite_and_can_be_drawn_from(seed: int, seconds: float) -> None:
+    """Logs of one or two seconds with 5 % noise: the windowed autocorrelation has a negative spectrum, and H is badly
+    conditioned."""
+    robot = Robot.builtin("arm3r")
+    model = Model(robot, make_terms(robot, rotor=True, friction=("viscous", "coulomb", "offset")))
+    rng = np.random.default_rng(seed)
+    t, (q, dq, ddq) = np.arange(int(250 * seconds)) / 250.0, np.zeros((3, int(250 * seconds), robot.dof))
+    for frequency in (0.25, 0.5, 0.9, 1.4):
+        size, phase = 0.35 * rng.normal(size=robot.dof), rng.uniform(0, 6, robot.dof)
+        w, angle = 2 * np.pi * frequency, 2 * np.pi * frequency * t[:, None] + phase
+        q, dq, ddq = q + size * np.sin(angle), dq + size * w * np.cos(angle), ddq - size * w ** 2 * np.sin(angle)
+    theta = np.array([{"Fv": 0.5, "Fc": 0.8, "Fo": 0.1, "Ia": 0.1}[item.name[:2]] if item.nominal is None
+                      else item.nominal for item in model.parameters])
+    tau = model.inverse_dynamics(theta, q, dq, ddq)
+    noise = low_passed(np.random.default_rng(seed), tau.shape, 0.05 * tau.std(axis=0), 4.0 if seed == 20 else 100.0,
+                       250.0)
+    log = Recording(t, 2.4e-5 * np.round(q / 2.4e-5), tau + noise, joints=robot.joint_names)
+    estimate = identify(model, log, method="pc-wls")
+    covariance = estimate.covariance[np.ix_(estimate.identified, estimate.identified)]
+    size = np.sqrt(np.diag(covariance))
+    assert np.linalg.eigvalsh(covariance / np.outer(size, size)).min() > -1e-12
+    assert len(estimate.draws(5)) == 5
+
+
+def test_rounding_errors_of_a_covariance_do_not_stop_draws() -> None:
+    model, theta = arm()
+    estimate = identified(model, theta, 1e-3)[0]
+    covariance = estimate.covariance.copy()
+    values, vectors = np.linalg.eigh(covariance / np.outer(estimate.std, estimate.std))
+    values[:2] = -1e-12, 0.0
+    rounded = (vectors * values) @ vectors.T * np.outer(estimate.std, estimate.std)
+    draws = replace(estimate, uncertainty_of=OnDemand.known(Uncertainty(rounded, "correlated"))).draws(500)
+    np.testing.assert_allclose(draws.values.std(axis=0, ddof=1), np.sqrt(np.diag(rounded)), rtol=0.15)
 
 
 def machines() -> list[tuple[str, Model, Array, float]]:

@@ -150,8 +150,9 @@ def test_friction_that_a_target_cannot_hold_is_fitted_and_its_loss_stated(tmp_pa
                 assert np.sqrt(np.mean(rest ** 2)) >= stated[j] * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("friction", [("stribeck",), ("viscous", "load"), ("viscous", "lugre")],
-                         ids=["stribeck", "load", "lugre"])
+@pytest.mark.parametrize("friction", [("stribeck",), ("viscous", "load"), ("viscous", "lugre"),
+                                      ("viscous", "coulomb", "hysteresis")],
+                         ids=["stribeck", "load", "lugre", "hysteresis"])
 def test_the_stated_loss_is_the_error_of_mujoco(tmp_path: Path, friction: tuple[str, ...]) -> None:
     """Along an ordered motion: LuGre friction has a memory, load friction depends on the links of the estimate."""
     robot = random_robot(np.random.default_rng(4), 3, prismatic=0.0)
@@ -426,3 +427,67 @@ def test_joints_go_into_a_file_with_a_free_base(tmp_path: Path) -> None:
     with refused(RobotError, "not-in-file", "knee"):
         export_joints(robot, robot.inertias, (SimulatedJoint("knee"),), (), path, "mjcf",
                       source=source.replace("hip", "other"))
+
+
+DRIVEN = """<mujoco><compiler angle="radian"/>
+  <default><motor gear="50" ctrlrange="-2 2"/><default class="weak"><motor gear="10" ctrlrange="-3 3"/></default>
+  </default>
+  <worldbody><body name="upper"><joint name="hip" axis="0 1 0" damping="0.4"/><geom size="0.1" pos="0.2 0 0"/>
+    <body name="lower" pos="0 0 -0.3"><joint name="knee" axis="0 1 0" damping="0.4"/><geom size="0.1" pos="0.1 0 0"/>
+  </body></body></worldbody>
+  <actuator><motor class="weak" name="hip motor" joint="hip"/><motor name="knee motor" joint="knee"/></actuator>
+  <sensor><actuatorfrc actuator="hip motor"/></sensor>
+  <keyframe><key name="home" qpos="0.1 0.2" ctrl="1 1"/></keyframe>
+</mujoco>
+"""
+
+
+def _driven(path: Path, joints: tuple[SimulatedJoint, ...], source: Path | str = DRIVEN, **options: Any) -> Any:
+    robot = Robot.load(_saved(path.parent / "driven.xml"))
+    found = export_joints(robot, robot.inertias, joints, (), path, "mjcf", source=source, **options)
+    return mujoco.MjModel.from_xml_path(str(path)), found
+
+
+def _saved(path: Path) -> Path:
+    path.write_text(DRIVEN)
+    return path
+
+
+def test_an_identified_drive_replaces_the_motor_of_the_file(tmp_path: Path) -> None:
+    """Its force is that of the law with the file's torque limit; names, other values and sensors stay."""
+    hip = SimulatedJoint("hip", armature=0.02, damping=None, frictionloss=0.1, stiffness=20.0, kd=1.5, bias=-0.7)
+    model, found = _driven(tmp_path / "out.xml", (hip, SimulatedJoint("knee")))
+    assert (model.nu, model.nkey) == (2, 1) and model.dof_damping[0] == 0.4 and model.dof_damping[1] == 0.0
+    data, at = mujoco.MjData(model), model.actuator("hip motor").id
+    for command, q, dq in ((0.5, 0.2, 0.3), (-0.4, 0.1, -2.0), (5.0, 0.0, 0.0), (-5.0, 0.0, 1.0)):
+        data.qpos[0], data.qvel[0], data.ctrl[at] = q, dq, command
+        mujoco.mj_forward(model, data)
+        force = np.clip(20.0 * (command - q) - 1.5 * dq, -30.0, 30.0) - 0.7  # 3 times the gear of 10
+        assert data.actuator_force[at] == pytest.approx(force) and data.sensordata[0] == pytest.approx(force)
+        assert data.qfrc_actuator[0] == pytest.approx(force)
+    assert model.key_ctrl.tolist() == [[0.0, 0.0]] and any("keyframes" in note for note in found.notes)
+    assert any("--actuators keep" in note and "positions" in note for note in found.notes)
+    kept, found = _driven(tmp_path / "kept.xml", (hip, SimulatedJoint("knee")), keeps_actuators=True)
+    assert kept.actuator_gear[0, 0] == 10.0 and kept.key_ctrl.tolist() == [[1.0, 1.0]]
+    assert any("must compute the torque" in note for note in found.notes)
+
+
+def test_one_drive_does_not_replace_several_actuators(tmp_path: Path) -> None:
+    joints = (SimulatedJoint("hip", stiffness=20.0, kd=1.0), SimulatedJoint("knee"))
+    twice = DRIVEN.replace("</actuator>", '<velocity joint="hip" kv="1"/></actuator>').replace(' ctrl="1 1"', "")
+    with refused(RobotError, "several-actuators", "hip", "--actuators keep"):
+        _driven(tmp_path / "out.xml", joints, twice)
+
+
+def test_each_drive_has_one_control(tmp_path: Path) -> None:
+    """MuJoCo counts the controls: a `pid` takes positions and velocities unless its input is stated."""
+    joints = (SimulatedJoint("hip", stiffness=20.0, ki=3.0, kd=1.0, delay=0.01),
+              SimulatedJoint("knee", stiffness=20.0, ki=3.0, kd=1.0, force_limit=5.0))
+    for source in (DRIVEN, None):
+        robot = Robot.load(_saved(tmp_path / "driven.xml"))
+        robot = robot if source else replace(robot, source="")
+        export_joints(robot, robot.inertias, joints, (), tmp_path / "out.xml", "mjcf", source=source,
+                      has_identified_links=source is None)
+        model = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
+        assert (model.nu, model.nactuator) == (2, 2)
+        assert model.actuator_gaintype.tolist() == [int(mujoco.mjtGain.mjGAIN_PID)] * 2

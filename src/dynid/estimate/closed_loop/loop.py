@@ -23,6 +23,7 @@ from dynid.estimate.problem import Problem
 from dynid.findings import Note
 from dynid.model import LinearModel, complete, robot_model
 from dynid.recording import Recording, Samples
+from dynid.regression.equations import torques_along
 from dynid.signals import at_times
 from dynid.simulation import (
     ControlLaw,
@@ -165,8 +166,7 @@ class Loop:
         if not log.from_positions:
             return log.reference
         samples = log.samples
-        torque = self.model.regressor(samples.q, samples.dq, samples.ddq) @ theta
-        found = law.follows_with(measured_motion(samples), torque)
+        found = law.follows_with(measured_motion(samples), torques_along(self.model, theta, samples))
         return log.reference if found is None else found
 
     def friction_sign_unclear(self, log: Log, theta: Array | None, speeds: Sequence[Array]) -> Bools:

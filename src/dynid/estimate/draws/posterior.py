@@ -28,6 +28,7 @@ from dynid.threads import one_blas_thread
 PRIOR_SPREAD = 0.2  # relative standard deviation of links in directions that the data do not determine
 MAX_DRAWS = 1_000_000
 _KNOWN_STD = 1e-7  # relative, of known values, which are set exactly at the end
+_SMALLEST_EIGENVALUE = 1e-13  # of a correlation matrix: smaller ones are rounding errors, of either sign
 _SMALLEST_STD = 1e-12  # relative, of a base parameter: allows whitening of parameters without uncertainty
 _FEW_MOVED = 0.01  # share of draws without their base values above which moments are matched
 _DRAWS_PER_PARAMETER = 4  # draws per base parameter below which a sample covariance cannot be matched
@@ -191,7 +192,7 @@ def _coordinates(estimate: Estimate, theta: Array, covariance: Array, regression
     smallest = _SMALLEST_STD * np.maximum(np.abs(values), 1e-3)
     widened = covariance + np.diag(smallest ** 2)
     size = np.sqrt(np.diag(widened))
-    factor = np.linalg.cholesky(widened / np.outer(size, size) + 1e-13 * np.eye(len(size))) * size[:, None]
+    factor = _triangular_root(widened / np.outer(size, size)) * size[:, None]
     scaling = BodyScaling.around(consistency, theta, _other_scales(estimate, theta, size))
     rows = np.linalg.solve(factor, determined)
     fixed = np.zeros((len(known), len(items)))
@@ -200,6 +201,14 @@ def _coordinates(estimate: Estimate, theta: Array, covariance: Array, regression
     whole = np.vstack([rows, fixed])
     weight = np.eye(len(rows)) / len(rows) if regression is None else _torque_weight(estimate, regression, factor)
     return scaling, BaseMap(whole @ scaling.matrix, whole @ theta, len(rows), weight), known
+
+
+def _triangular_root(correlation: Array) -> Array:
+    """Return the lower triangular root (k, k) of a correlation matrix whose smallest eigenvalues may be rounded to
+    negative numbers."""
+    values, vectors = np.linalg.eigh(correlation)
+    upper = np.asarray(np.linalg.qr((vectors * np.sqrt(np.maximum(values, _SMALLEST_EIGENVALUE))).T, mode="r"))
+    return np.asarray(upper.T * np.where(np.diag(upper) < 0.0, -1.0, 1.0))
 
 
 def _torque_weight(estimate: Estimate, regression: Regression, factor: Array) -> Array:

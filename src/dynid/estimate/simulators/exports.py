@@ -32,7 +32,7 @@ from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 from dynid.robot.pose import quaternion
-from dynid.robot.write_mjcf import joint_attributes, mjcf_with_inertias, mjcf_with_joints, to_mjcf
+from dynid.robot.write_mjcf import actuator_limits, mjcf_with_inertias, mjcf_with_joints, to_mjcf
 from dynid.robot.write_sdf import to_sdf
 from dynid.robot.write_urdf import with_rotor_inertias
 from dynid.version import __version__
@@ -90,10 +90,13 @@ class _Request:
     isaaclab_friction: IsaacFriction
     notes: list[str] = field(default_factory=list)
     has_identified_links: bool = True
+    keeps_actuators: bool = False
     paths: list[Path] = field(default_factory=list)
 
-    def column(self, name: str) -> Array:
-        return np.array([getattr(joint, name) for joint in self.joints])
+    def values(self, names: Mapping[str, str]) -> dict[str, dict[str, float]]:
+        """Return passive values of every joint that are written, by joint and attribute. names: attribute of each."""
+        return {joint.name: {names[name]: value for name, value in joint.passive().items() if name in names}
+                for joint in self.joints}
 
     def write(self, path: Path, made: str | bytes) -> None:
         """Write a file, and add its path in front of those that were written before."""
@@ -104,7 +107,8 @@ class _Request:
 
 def export(estimate: Estimate, path: str | Path, target: str, *, samples: Sequence[Samples] = (),
            drives: Mapping[str, Any] | None = None, source: str | Path | None = None, with_payload: bool = False,
-           unchecked: bool = False, isaaclab_friction: IsaacFriction = "torque") -> Exported:
+           unchecked: bool = False, isaaclab_friction: IsaacFriction = "torque", keeps_actuators: bool = False
+           ) -> Exported:
     """Write an estimate as files for a simulator; return these and the torques that it cannot represent.
 
     Args:
@@ -117,6 +121,7 @@ def export(estimate: Estimate, path: str | Path, target: str, *, samples: Sequen
         with_payload: whether to add the payload to the link that carries it.
         unchecked: whether to write links that are not physically consistent.
         isaaclab_friction: "torque" (Isaac Sim 5.0 and later) or "coefficient" (before).
+        keeps_actuators: whether an MJCF keeps its own actuators of joints with a drive. By default they are replaced.
 
     Raises:
         ModelError: if the target or a drive is not known.
@@ -130,13 +135,15 @@ def export(estimate: Estimate, path: str | Path, target: str, *, samples: Sequen
     assert estimate.theta is not None  # checked by robot_inertias
     joints, losses = simulated_joints(model, estimate.theta, motion, holds)
     joints = with_drives(with_effort_limits(joints, model.robot), drives or {})
-    request = _Request(model.robot, inertias, joints, Path(path), source, unchecked, isaaclab_friction, notes)
+    request = _Request(model.robot, inertias, joints, Path(path), source, unchecked, isaaclab_friction, notes,
+                       keeps_actuators=keeps_actuators)
     return _written(request, target, losses, motion.is_logged)
 
 
 def export_joints(robot: Robot, inertias: Array, joints: tuple[SimulatedJoint, ...], losses: tuple[TorqueLoss, ...],
                   path: str | Path, target: str, *, source: str | Path | None = None, notes: Sequence[str] = (),
-                  has_identified_links: bool = False, isaaclab_friction: IsaacFriction = "torque") -> Exported:
+                  has_identified_links: bool = False, isaaclab_friction: IsaacFriction = "torque",
+                  keeps_actuators: bool = False) -> Exported:
     """Write a robot with known links and identified joints for a simulator.
 
     Args:
@@ -144,16 +151,16 @@ def export_joints(robot: Robot, inertias: Array, joints: tuple[SimulatedJoint, .
         inertias: ten inertial parameters of each link (bodies, 10).
         joints: joints with passive values and drives. Torque that the target cannot represent is added to the losses.
         losses: torque that the joint values do not represent.
-        path, target, source, isaaclab_friction: as for `export`.
+        path, target, source, isaaclab_friction, keeps_actuators: as for `export`.
         notes: sentences for the user.
         has_identified_links: whether to write the inertias into an MJCF `source`. By default its bodies are unchanged,
             and it may have more joints than the robot, such as a free base.
     """
     holds = _represented(target, isaaclab_friction)
-    missing = [name for name in PASSIVE if name not in holds and any(getattr(joint, name) > 0.0 for joint in joints)]
+    missing = [name for name in PASSIVE if name not in holds and any(joint.passive().get(name) for joint in joints)]
     more = [f"{target} has no {' and no '.join(missing)} of joints: set it in the simulator"] if missing else []
     request = _Request(robot, inertias, joints, Path(path), source, False, isaaclab_friction, [*notes, *more],
-                       has_identified_links)
+                       has_identified_links, keeps_actuators)
     return _written(request, target, losses, True)
 
 
@@ -181,35 +188,47 @@ def _written(request: _Request, target: str, losses: tuple[TorqueLoss, ...], is_
 
 
 def _urdf(request: _Request) -> bytes:
-    fields = {f"{name} {j}": (j, attribute) for name, attribute in _URDF_NAMES.items()
-              for j in range(len(request.joints))}
-    values = {f"{name} {j}": float(value) for name in _URDF_NAMES for j, value in enumerate(request.column(name))}
+    table = request.values(_URDF_NAMES)
+    fields = {f"{attribute} {j}": (j, attribute) for j, joint in enumerate(request.joints)
+              for attribute in table[joint.name]}
+    values = {f"{attribute} {j}": value for j, joint in enumerate(request.joints)
+              for attribute, value in table[joint.name].items()}
     return urdf_bytes(request.robot, request.inertias, values, fields, request.source, unchecked=request.unchecked,
                       add_note=request.notes.append)
 
 
 def _mjcf(request: _Request, *, with_actuators: bool = True) -> str:
     """Return MJCF text: the user's own file with new values, or a new file if the robot does not come from MJCF."""
-    free = request.robot.free_coordinates  # a free joint has no values and no actuator
-    made = {joint.name: mujoco_actuator(joint) for joint in request.joints[free:]} if with_actuators else {}
-    actuators = {name: element for name, element in made.items() if element is not None}
+    joints = request.joints[request.robot.free_coordinates:]  # a free joint has no values and no actuator
     source = request.source or _mjcf_file(request.robot)
     if source is not None:
-        values = joint_attributes([joint.name for joint in request.joints[free:]],
-                                  **{name: request.column(name)[free:] for name in PASSIVE})
+        text, keeps = _mjcf_source(source), request.keeps_actuators or not with_actuators
+        limits = {} if keeps else actuator_limits(text)  # a new drive is not stronger than the motor that it replaces
+        made = [replace(joint, force_limit=min(joint.force_limit, limits.get(joint.name, np.inf))) for joint in joints]
+        values, own = request.values({name: name for name in PASSIVE}), _actuators(made) if with_actuators else {}
+        values = {joint.name: values[joint.name] for joint in joints}
         if not request.has_identified_links:
-            return mjcf_with_joints(_mjcf_source(source), values, actuators=actuators, add_note=request.notes.append)
+            return mjcf_with_joints(text, values, actuators=own, keeps_actuators=keeps, add_note=request.notes.append)
         try:
-            return mjcf_with_inertias(_mjcf_source(source), request.robot, request.inertias, values,
-                                      actuators=actuators, unchecked=request.unchecked, add_note=request.notes.append)
+            return mjcf_with_inertias(text, request.robot, request.inertias, values, actuators=own,
+                                      keeps_actuators=keeps, unchecked=request.unchecked,
+                                      add_note=request.notes.append)
         except RobotError as problem:
             if request.source is not None:
                 raise
             request.notes.append(f"the MJCF is a new file without shapes, because {problem.reason}")
-    fields = {f"{name} {j}": (j, name) for name in PASSIVE for j in range(len(request.joints))}
-    values_by_name = {f"{name} {j}": float(value) for name in PASSIVE for j, value in enumerate(request.column(name))}
-    return to_mjcf(request.robot, request.inertias, values_by_name, fields=fields, actuators=actuators,
-                   unchecked=request.unchecked, add_note=request.notes.append)
+    fields = {f"{name} {j}": (j, name) for j, joint in enumerate(request.joints) for name in joint.passive()}
+    values_by_name = {f"{name} {j}": value for j, joint in enumerate(request.joints)
+                      for name, value in joint.passive().items()}
+    return to_mjcf(request.robot, request.inertias, values_by_name, fields=fields,
+                   actuators=_actuators(joints) if with_actuators else {}, unchecked=request.unchecked,
+                   add_note=request.notes.append)
+
+
+def _actuators(joints: Sequence[SimulatedJoint]) -> dict[str, str]:
+    """Return the MJCF actuators of the joints with a known drive, by joint."""
+    made = {joint.name: mujoco_actuator(joint) for joint in joints}
+    return {name: element for name, element in made.items() if element is not None}
 
 
 def _mjcf_file(robot: Robot) -> Path | None:
@@ -249,8 +268,9 @@ def _isaaclab(request: _Request) -> str:
 
 def _drake(request: _Request) -> str:
     """Return a URDF with Drake's tags, or SDFormat for a robot that a URDF cannot describe."""
-    armature = dict(zip(request.robot.joint_names, map(float, request.column("armature")), strict=True))
-    still = replace(request, joints=tuple(replace(joint, frictionloss=0.0) for joint in request.joints))
+    armature = {joint.name: joint.armature for joint in request.joints if joint.armature is not None}
+    still = replace(request, joints=tuple(joint if joint.frictionloss is None else replace(joint, frictionloss=0.0)
+                                          for joint in request.joints))
     try:
         return with_rotor_inertias(_urdf(still).decode(), armature)
     except RobotError as problem:
@@ -261,11 +281,8 @@ def _drake(request: _Request) -> str:
 
 
 def _sdf(request: _Request, *, with_armature: bool = False) -> str:
-    columns = {"damping": request.column("damping"), "friction": request.column("frictionloss")}
-    if with_armature:
-        columns["armature"] = request.column("armature")
-    return to_sdf(request.robot, request.inertias, joint_attributes(request.robot.joint_names, **columns),
-                  unchecked=request.unchecked)
+    names = {"damping": "damping", "frictionloss": "friction", **({"armature": "armature"} if with_armature else {})}
+    return to_sdf(request.robot, request.inertias, request.values(names), unchecked=request.unchecked)
 
 
 Target = tuple[Callable[[_Request], str | bytes], tuple[str, ...]]
@@ -283,8 +300,9 @@ def mujoco_actuator(joint: SimulatedJoint) -> str | None:
     """Return the actuator of a joint as MJCF, or None where no drive is known.
 
     A motor with known winding is a `dcmotor` that takes a voltage. A controller with an integral gain is a `pid`, one
-    without it a `position`, with force = stiffness (command - q) - kd dq. A delay is counted in MuJoCo's default time
-    steps.
+    without it a `position`, with force = stiffness (command - q) - kd dq. With a bias it is a `general` that adds the
+    bias after the limit of the drive. A delay is counted in MuJoCo's default time steps. Gear and control limits are
+    written, because the default class of a file may have others.
     """
     if not joint.is_driven:
         return None
@@ -294,22 +312,36 @@ def mujoco_actuator(joint: SimulatedJoint) -> str | None:
         saturation = {"saturation": joint.force_limit} if np.isfinite(joint.force_limit) else {}
         return _element("dcmotor", name, {"motorconst": joint.torque_constant, "resistance": joint.resistance,
                                           **saturation, **shared})
-    gains = {"kp": joint.stiffness or 0.0, **({"ki": joint.ki} if joint.ki else {}), "kv": joint.kd or 0.0}
-    limits = {} if np.isinf(joint.force_limit) else {"forcerange": (-joint.force_limit, joint.force_limit)}
-    return _element("pid" if joint.ki else "position", name, {**gains, **limits, **shared})
+    stiffness, kd, limit = joint.stiffness or 0.0, joint.kd or 0.0, joint.force_limit
+    gains: dict[str, _Value] = {"kp": stiffness, "kv": kd}
+    tag = "pid" if joint.ki else "general" if joint.bias and joint.has_position_loop else "position"
+    if joint.ki:  # MuJoCo's default input also takes a commanded velocity, which is a second control
+        gains = {"input": "pos", "kp": stiffness, "ki": joint.ki, "kv": kd}
+    elif tag == "general":
+        gains = {"dyntype": "none", "gaintype": "fixed", "gainprm": (stiffness,), "biastype": "affine",
+                 "biasprm": (joint.bias, -stiffness, -kd)}
+    bias = joint.bias if tag == "general" else 0.0
+    limits: dict[str, _Value] = {"forcelimited": "false"} if np.isinf(limit) else {
+        "forcelimited": "true", "forcerange": (bias - limit, bias + limit)}
+    return _element(tag, name, {**gains, "gear": 1, "ctrllimited": "false", **limits, **shared})
 
 
-def _element(tag: str, name: str, values: dict[str, float | int | tuple[float, float]]) -> str:
+_Value = float | int | str | tuple[float, ...]
+
+
+def _element(tag: str, name: str, values: Mapping[str, _Value]) -> str:
     attributes = " ".join(f'{key}="{_text(value)}"' for key, value in values.items())
     return f"<{tag} name={name} joint={name} {attributes}/>"
 
 
-def _text(value: float | int | tuple[float, float]) -> str:
+def _text(value: _Value) -> str:
     if isinstance(value, tuple):
         return " ".join(map(_text, value))
-    return str(value) if isinstance(value, int) else repr(float(value) + 0.0)
+    return str(value) if isinstance(value, int | str) else repr(float(value) + 0.0)
 
 
+_USD_NAMES = {"armature": "physxJoint:armature", "frictionloss": "dynid:frictionTorque",
+              "damping": "dynid:viscousFriction"}
 _RAD_PER_DEGREE = float(np.pi / 180.0)
 
 
@@ -345,9 +377,8 @@ def _joint(joint: SimulatedJoint, is_prismatic: bool, lower: float, upper: float
     """Return the USD attributes of one joint; angles are in degrees."""
     unit = 1.0 if is_prismatic else _RAD_PER_DEGREE
     drive = "linear" if is_prismatic else "angular"
-    found: dict[str, Any] = {"type": "PhysicsPrismaticJoint" if is_prismatic else "PhysicsRevoluteJoint",
-                             "physxJoint:armature": joint.armature, "dynid:frictionTorque": joint.frictionloss,
-                             "dynid:viscousFriction": joint.damping}
+    found: dict[str, Any] = {"type": "PhysicsPrismaticJoint" if is_prismatic else "PhysicsRevoluteJoint"}
+    found |= {_USD_NAMES[name]: value for name, value in joint.passive().items()}
     given = {"physics:lowerLimit": lower / unit, "physics:upperLimit": upper / unit,
              "physxJoint:maxJointVelocity": joint.velocity_limit / unit,
              f"drive:{drive}:physics:maxForce": joint.force_limit}

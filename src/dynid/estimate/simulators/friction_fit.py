@@ -220,6 +220,8 @@ def approximated_terms(model: Model, theta: Array, holds: Collection[str]) -> tu
 class SimulatedJoint:
     """One joint in a simulator: passive values, and its drive where it has one. SI units, on the joint side.
 
+    A passive value of None is not written, so that the joint keeps the value of the file.
+
     Attributes:
         name: name of the joint.
         armature: reflected rotor inertia, kg m^2 or kg.
@@ -233,12 +235,13 @@ class SimulatedJoint:
         delay: delay from command to torque, s.
         torque_constant: torque per current, N m/A or N/A, or None.
         resistance: resistance of the winding, ohm, or None.
+        bias: constant torque that the drive adds, N m or N.
     """
 
     name: str
-    armature: float = 0.0
-    damping: float = 0.0
-    frictionloss: float = 0.0
+    armature: float | None = 0.0
+    damping: float | None = 0.0
+    frictionloss: float | None = 0.0
     stiffness: float | None = None
     kd: float | None = None
     ki: float | None = None
@@ -247,6 +250,7 @@ class SimulatedJoint:
     delay: float = 0.0
     torque_constant: float | None = None
     resistance: float | None = None
+    bias: float = 0.0
 
     def __post_init__(self) -> None:
         for one in fields(self):
@@ -254,7 +258,7 @@ class SimulatedJoint:
             if one.name == "name" or value is None:
                 continue
             endless = one.name in ("force_limit", "velocity_limit")
-            if np.isnan(value) or value < 0.0 or (np.isinf(value) and not endless):
+            if np.isnan(value) or (value < 0.0 and one.name != "bias") or (np.isinf(value) and not endless):
                 raise ModelError(f"{one.name} of joint '{self.name}' must be a non-negative number, got {value:g}",
                                  code="wrong-joint-value")
 
@@ -262,6 +266,15 @@ class SimulatedJoint:
     def is_driven(self) -> bool:
         """Whether a controller or a motor of this joint is known."""
         return self.stiffness is not None or self.kd is not None or self.resistance is not None
+
+    @property
+    def has_position_loop(self) -> bool:
+        """Whether the drive takes a position as its command, by gains without an integral term or a winding."""
+        return self.stiffness is not None and not self.ki and self.resistance is None
+
+    def passive(self) -> dict[str, float]:
+        """Return the passive values that are written, by name."""
+        return {name: value for name in PASSIVE if (value := getattr(self, name)) is not None}
 
     def with_drive(self, drive: Any) -> SimulatedJoint:
         """Return the joint with the values of a drive: a mapping, or an object with attributes of these names.

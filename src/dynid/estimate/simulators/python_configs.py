@@ -88,8 +88,8 @@ def _mjlab_class(joint: SimulatedJoint) -> str:
 
 def _mjlab_values(joint: SimulatedJoint) -> dict[str, str]:
     values = {"target_names_expr": f"({_string(re.escape(joint.name))},)", "stiffness": repr(joint.stiffness or 0.0),
-              "damping": repr(joint.kd or 0.0), "armature": repr(joint.armature),
-              "frictionloss": repr(joint.frictionloss)}
+              "damping": repr(joint.kd or 0.0),
+              **{name: repr(value) for name, value in joint.passive().items() if name != "damping"}}
     if np.isfinite(joint.force_limit):
         values["effort_limit"] = repr(joint.force_limit)
     if _mjlab_class(joint) == "DcMotorActuatorCfg":
@@ -129,7 +129,7 @@ def _isaac_lines(kind: str, joints: Sequence[SimulatedJoint], friction: IsaacFri
 
     def gain(joint: SimulatedJoint) -> float | None:
         if friction == "coefficient":
-            return (joint.kd or 0.0) + joint.damping
+            return (joint.kd or 0.0) + (joint.damping or 0.0)
         return joint.kd if joint.kd is not None else (0.0 if joint.stiffness is not None else None)
 
     values = {"stiffness": table(lambda joint: joint.stiffness), "damping": table(gain),

@@ -112,7 +112,7 @@ def design_experiment(model: LinearModel | Robot, limits: Limits | None, family:
         model = Model(model, make_terms(model, defaults=True))
     limits = _checked_limits(model, limits)
     criterion = Criterion(criterion) if isinstance(criterion, str) else criterion
-    base = base_parameters(model) if prior.base is None else prior.base
+    base = base_parameters(model, ordered=False) if prior.base is None else prior.base
     scale = prior.scale
     if isinstance(scale, str) or (scale is None and criterion.name in NOISE_DEPENDENT):
         scale = magnitudes(base, complete(model).robot)

@@ -109,7 +109,7 @@ export class ActuatorStep {
     const joint = select(found.joints.map((name, i) => [i, name]), 0, () => this.draw(found, log.value, joint.value));
     const log = select(found.curves.map((one, i) => [i, one.name]), 0, () => this.draw(found, log.value, joint.value));
     const shown = found.parameters.filter((one) => !one.given);
-    fill(this.found, note(`Simulated positions have a mean error of ${number(1e3 * found.simulation.mean_error, 3)} mrad. Drive law ${found.law}, friction model ${found.friction.toUpperCase()}.`, "good"),
+    fill(this.found, note(`${found.usable ? "" : "Not usable: "}Simulated positions have a mean error of ${number(1e3 * found.simulation.mean_error, 3)} mrad, the delayed command plus an offset ${number(1e3 * found.simulation.delayed_command.mean_error, 3)} mrad. Drive law ${found.law}, friction model ${found.friction.toUpperCase()}.`, found.usable ? "good" : "bad"),
       found.findings.map((one) => note(typeset(one.text))),
       table("Parameters with 95 % intervals", ["joint", "parameter", "value", "95 % interval"], shown.map((one) => [one.joint, `${one.name}${one.unit ? `, ${typeset(one.unit)}` : ""}`, number(one.value),
         one.interval ? `${number(one.interval[0])} to ${number(one.interval[1])}` : "not determined"])),
@@ -125,7 +125,7 @@ export class ActuatorStep {
     const one = found.curves[log], residual = one.measured[joint].map((value, i) => 1e3 * (value - one.simulated[joint][i]));
     const line = (y, name, i, more = {}) => ({ x: one.t, y, name, type: "scatter", mode: "lines", line: { color: color(i), width: 1.3, dash: more.dash }, ...more.own });
     this.plot.show(() => ({
-      data: [line(one.command[joint], "command", 7, { dash: "dot" }), line(one.measured[joint], "measured", 0), line(one.simulated[joint], "simulated", 1, { dash: "dash" }), line(residual, "measured minus simulated", 2, { own: { yaxis: "y2" } })],
+      data: [...(one.command ? [line(one.command[joint], "command", 7, { dash: "dot" })] : []), line(one.measured[joint], "measured", 0), line(one.simulated[joint], "simulated", 1, { dash: "dash" }), line(residual, "measured minus simulated", 2, { own: { yaxis: "y2" } })],
       layout: { xaxis: { title: { text: "time, s" }, anchor: "y2" }, yaxis: { title: { text: `${found.joints[joint]}, rad` }, domain: [0.42, 1] }, yaxis2: { title: { text: "error, mrad" }, domain: [0, 0.34] } } }));
   }
 

@@ -49,7 +49,10 @@ def _headline(estimate: ActuatorEstimate) -> str:
     """Return the simulation error of the identified actuators in one sentence."""
     known = sum(one.identified for one in estimate.parameters)
     unknown = sum(not one.is_given for one in estimate.parameters)
-    return (f"Simulated positions have a mean error of {1e3 * estimate.mean_error:.3g} mrad; {known} of {unknown} "
+    if estimate.unusable:
+        return f"Not usable: {estimate.unusable}"
+    return (f"Simulated positions have a mean error of {1e3 * estimate.mean_error:.3g} mrad "
+            f"({estimate.delayed_command.text}: {1e3 * estimate.delayed_command.mean_error:.3g}); {known} of {unknown} "
             "parameters are determined")
 
 
@@ -135,5 +138,5 @@ def _curves(log: SimulatedLog) -> dict[str, Any]:
     """Return measured, simulated and commanded positions of a log by joint, decimated with extremes kept."""
     rows = thinned_rows(np.hstack([log.measured, log.measured - log.simulated]), _CURVE_POINTS)
     return {"name": Path(log.source).name, "t": plain(log.t[rows], 9),
-            **{name: plain(getattr(log, name)[rows].T, _CURVE_DIGITS)
-               for name in ("measured", "simulated", "command")}}
+            **{name: plain(positions[rows].T, _CURVE_DIGITS) for name in ("measured", "simulated", "command")
+               if (positions := getattr(log, name)) is not None}}

@@ -29,7 +29,8 @@ def _parameters(data: ActuatorData) -> Mapping[str, Any]:
     found = data.estimate
     return {"rows": found.rows(), "comparison": found.comparison, "findings": [one.text for one in found.findings],
             "notes": [one.text for one in found.notes], "error": 1e3 * found.mean_error,
-            "linear": 1e3 * found.linear_error}
+            "linear": 1e3 * found.linear_error, "trivial": 1e3 * found.delayed_command.mean_error,
+            "trivial_model": found.delayed_command.text}
 
 
 def _positions(data: ActuatorData) -> Mapping[str, Any]:
@@ -40,12 +41,15 @@ def _positions(data: ActuatorData) -> Mapping[str, Any]:
 
 def _figure(data: ActuatorData, j: int, name: str) -> Figure:
     log = data.estimate.logs[0]
-    columns = np.column_stack([log.measured[:, j], log.command[:, j], log.simulated[:, j]])
+    signals = ((log.measured, "measured", MEASURED, 4.0), (log.command, "command", LIGHT, 1.2),
+               (log.simulated, "simulated", BLUE, 1.4))
+    shown = [(signal[:, j], words, colour, width) for signal, words, colour, width in signals if signal is not None]
+    columns = np.column_stack([one[0] for one in shown])
     rows = thinned_rows(columns, _JOINT_POINTS)
     x = numbers(log.t[rows] - log.t[0], 6)
     hover = "%{y:.4~g} rad at %{x:.3f} s"
-    traces = [line(x, numbers(columns[rows, k]), words, colour, width, hovertemplate=hover) for k, words, colour, width
-              in ((0, "measured", MEASURED, 4), (1, "command", LIGHT, 1.2), (2, "simulated", BLUE, 1.4))]
+    traces = [line(x, numbers(signal[rows]), words, colour, width, hovertemplate=hover)
+              for signal, words, colour, width in shown]
     error = 1e3 * float(log.mean_error[j])
     return Figure(traces, {"title": title(f"{name}, mean error {error:.3g} mrad"), "xaxis": axis("time, s"),
                            "yaxis": axis("position, rad")},
@@ -55,8 +59,10 @@ def _figure(data: ActuatorData, j: int, name: str) -> Figure:
 def subtitle(data: ActuatorData) -> str:
     """Line below the headline: the simulation error, the drive law and the friction model."""
     found = data.estimate
-    return (f"simulated positions have a mean error of {1e3 * found.mean_error:.3g} mrad; drive law {found.law}, "
-            f"friction {found.friction.upper()}")
+    error = f"not usable: {found.unusable}" if found.unusable else (
+        f"simulated positions have a mean error of {1e3 * found.mean_error:.3g} mrad "
+        f"({found.delayed_command.text}: {1e3 * found.delayed_command.mean_error:.3g} mrad)")
+    return f"{error}; drive law {found.law}, friction {found.friction.upper()}"
 
 
 ACTUATORS = Page("actuators", subtitle, (
