@@ -51,6 +51,14 @@ Rows = tuple[Array, Array]  # (k, parameters) and values (k,)
 _PRIOR_ROUNDS = 4  # alternating estimates of noise and prior strength
 _MASS_ROUNDS = 12  # the same if the total mass of the nominal robot is estimated too
 _SAME_MASS = 0.05  # relative change of the total mass that does not matter
+# Widths of deviations from the consistent robot that are compared, relative to the nominal bodies: none, that of a
+# good nominal robot, that of the bodies themselves, and free.
+INCONSISTENCIES = (0.0, 0.1, 1.0, 10.0)
+# Corrected standard errors by which a wider deviation must predict better. It is below one, because inconsistent bodies
+# cost little if data are many, while consistent ones that the data contradict may double the error.
+DEVIATION_ERRORS = 0.5
+_MIN_BLOCKS = 4  # blocks of time for a comparison of deviations
+_EXACT_SHARE = 1e-10  # of the squared torques: smaller errors are those of rounding
 
 
 @method("pc-ridge", "weighted least squares among physically consistent robots, regularised toward the nominal model",
@@ -71,13 +79,6 @@ def consistent_ridge(problem: Problem, *, metric: Metric = "entropic", strength:
     consistency = problem_consistency(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
     nominal = nominal_model(consistency, problem.nominal)
     return _estimate("pc-ridge", problem, consistency, nominal, metric, strength)
-
-
-# Relative widths of deviations from the consistent robot, in units of the nominal bodies, that are compared.
-INCONSISTENCIES = (0.0, 0.1, 1.0, 10.0)
-# Corrected standard errors by which a larger deviation must predict better to be used.
-DEVIATION_ERRORS = 0.5
-_MIN_BLOCKS = 4  # blocks of time for a comparison of deviations
 
 
 @method("map", "physically consistent maximum a posteriori estimate, near a believable nominal robot",
@@ -138,7 +139,8 @@ def _estimate(name: str, problem: Problem, consistency: Consistency, nominal: No
         more: dict[str, Any] = {}
         if bodies is not None:
             more = {"inconsistency": width, "nominal_sources": dict(bodies.sources),
-                    "nominal_not_used": dict(bodies.reasons), "nominal_mass": float(found.nominal.matrices[:, 3, 3].sum())}
+                    "nominal_not_used": dict(bodies.reasons),
+                    "nominal_mass": float(found.nominal.matrices[:, 3, 3].sum())}
         if width > 0.0:
             found = replace(found, chosen=deviating.fit(problem.base, width))
         held = replace(solution, beta=problem.base.matrix @ (theta if width == 0.0 else found.chosen.theta))
@@ -177,9 +179,9 @@ class _Deviating:
         consistency: the consistent set.
         fitted: the consistent fit.
         normal, score: X'X (base, base) and X'(tau - X beta) (base,) of the equations.
-        gradient, hessian: of all other terms at the minimum, without those of the bodies (parameters,), and (parameters,
+        gradient, hessian: of all terms but the equations and the bodies at the minimum, (parameters,) and (parameters,
             parameters).
-        gradients, hessians, nominal: those of the bodies (bodies, 10), (bodies, 10, 10), and H0 (bodies, 10, 10).
+        gradients, hessians, nominal: of the bodies, (bodies, 10) and (bodies, 10, 10), and H0 (bodies, 10, 10).
     """
 
     consistency: Consistency
@@ -258,9 +260,6 @@ class _Deviating:
         error = excess.std(axis=1, ddof=1) * np.sqrt(1.0 / n + 1.0 / (n - 1))
         return next(width for width, mean, one in zip(INCONSISTENCIES, excess.mean(axis=1), error, strict=True)
                     if mean <= DEVIATION_ERRORS * one)
-
-
-_EXACT_SHARE = 1e-10  # of the squared torques: smaller errors are those of rounding
 
 
 def _solve_scaled(matrix: Array, right: Array) -> Array:
