@@ -24,8 +24,8 @@ class Safety:
 
     Attributes:
         box: lower and upper corner (6 numbers, m, base frame) of the allowed space of all links.
-        floor: height of the floor, m, base frame; links stay above it.
-        radius: radius of capsules along the links of a robot without collision shapes, m; they must not collide.
+        floor: height of the floor, m, against gravity from the base; links stay above it.
+        radius: radius of links without collision shapes, m; default: a share of the robot's longest chain of links.
         speed: share of each joint's top speed, `SPEED_SHARE` by default.
         full_range: use the whole range of the joints although collisions are not checked.
     """
@@ -41,10 +41,14 @@ class Safety:
         if self.box is not None and len(self.box) != 6:
             raise DynidError(f"a box has six numbers, its lower and its upper corner, got {len(self.box)}",
                              "--box X1,Y1,Z1,X2,Y2,Z2, in metres")
+        for name, value in (("floor", self.floor), ("radius", self.radius)):
+            if value is not None and not (np.isfinite(value) and (name == "floor" or value >= 0.0)):
+                raise DynidError(f"the {name} must be a finite number{' of zero or more' if name == 'radius' else ''}, "
+                                 f"got {value:g}", f"give --{name} in metres")
         if not self.asked:
             return LimitsTable()
         inside = None if self.box is None else BoxTable(lower=self.box[:3], upper=self.box[3:])
-        return LimitsTable(space=SpaceTable(table=self.floor, inside=inside, radius=self.radius or 0.0))
+        return LimitsTable(space=SpaceTable(table=self.floor, inside=inside, radius=self.radius))
 
     @property
     def asked(self) -> bool:
@@ -84,12 +88,21 @@ def part_of_range(limits: Limits, robot: Robot, home: ArrayLike | None) -> tuple
 def unchecked(limits: Limits) -> str:
     """Return text on the collisions that were not checked within these limits; empty if all were checked."""
     space = limits.space
-    itself = space is not None and len(space.pairs) > 0
-    around = space is not None and len(space.planes) > 0
-    if itself and around:
+    missing = [] if space is not None and space.self_collision else ["the robot itself"]
+    if space is None or not space.has_floor:
+        missing.append("the floor")
+        if space is None or not (space.planes or space.obstacles):
+            missing.append("objects around it")
+    if not missing:
         return ""
-    if itself:
-        return "NOT checked against the floor and objects around it (--floor, --box)"
-    if around:
-        return "NOT checked against the robot itself (--radius, or collision shapes in the URDF)"
-    return "NOT checked against the robot itself, the floor and objects around it (--box, --floor, --radius)"
+    options = "(--box, --floor)" if "the floor" in missing else "(self_collision in the limits file)"
+    return f"NOT checked against {', '.join(missing[:-1])}{' and ' if len(missing) > 1 else ''}{missing[-1]} {options}"
+
+
+def checked(limits: Limits) -> str:
+    """Return text on the collisions that were checked for every link within these limits; may be empty."""
+    space = limits.space
+    if space is None or any(not link.checked for link in space.links):
+        return ""
+    words = [*(["the floor"] if space.has_floor else []), *(["the robot itself"] if space.self_collision else [])]
+    return f"checked against {' and '.join(words)}" if words else ""
