@@ -57,8 +57,8 @@ class Safety:
 
 
 def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None) -> tuple[Limits, tuple[str, ...]]:
-    """Return limits with reduced speeds, and notes. Ranges are also reduced if collisions are not fully checked, or only
-    with an assumed radius of the links."""
+    """Return limits with reduced speeds, and notes. Ranges are also reduced if collisions are not fully checked, or
+    only with an assumed radius of the links."""
     share = SPEED_SHARE if safety.speed is None else safety.speed
     if not 0.0 < share <= 1.0:
         raise DynidError(f"the speed is a share of the top speed, above 0 and at most 1, got {share:g}")
