@@ -24,8 +24,8 @@ class Safety:
 
     Attributes:
         box: lower and upper corner (6 numbers, m, base frame) of the allowed space of all links.
-        floor: height of the floor, m, base frame; links stay above it.
-        radius: radius of capsules along the links of a robot without collision shapes, m; they must not collide.
+        floor: height of the floor, m, against gravity from the base; links stay above it.
+        radius: radius of links without collision shapes, m; default: a share of the robot's longest chain of links.
         speed: share of each joint's top speed, `SPEED_SHARE` by default.
         full_range: use the whole range of the joints although collisions are not checked.
     """
@@ -41,10 +41,14 @@ class Safety:
         if self.box is not None and len(self.box) != 6:
             raise DynidError(f"a box has six numbers, its lower and its upper corner, got {len(self.box)}",
                              "--box X1,Y1,Z1,X2,Y2,Z2, in metres")
+        for name, value in (("floor", self.floor), ("radius", self.radius)):
+            if value is not None and not (np.isfinite(value) and (name == "floor" or value >= 0.0)):
+                raise DynidError(f"the {name} must be a finite number{' of zero or more' if name == 'radius' else ''}, "
+                                 f"got {value:g}", f"give --{name} in metres")
         if not self.asked:
             return LimitsTable()
         inside = None if self.box is None else BoxTable(lower=self.box[:3], upper=self.box[3:])
-        return LimitsTable(space=SpaceTable(table=self.floor, inside=inside, radius=self.radius or 0.0))
+        return LimitsTable(space=SpaceTable(table=self.floor, inside=inside, radius=self.radius))
 
     @property
     def asked(self) -> bool:
@@ -53,7 +57,8 @@ class Safety:
 
 
 def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None) -> tuple[Limits, tuple[str, ...]]:
-    """Return limits with reduced speeds, and with reduced ranges if collisions are not checked, and notes on both."""
+    """Return limits with reduced speeds, and notes. Ranges are also reduced if collisions are not fully checked, or
+    only with an assumed radius of the links."""
     share = SPEED_SHARE if safety.speed is None else safety.speed
     if not 0.0 < share <= 1.0:
         raise DynidError(f"the speed is a share of the top speed, above 0 and at most 1, got {share:g}")
@@ -61,11 +66,13 @@ def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None
     limits = replace(limits, velocity=np.minimum(limits.velocity, share * top))
     notes = [] if safety.speed is not None else [f"speeds stay below {100 * share:g} % of the joints' top speeds; "
                                                  "--speed changes it"]
-    if safety.full_range or not unchecked(limits):
+    is_assumed = limits.space is not None and limits.space.is_radius_assumed
+    if safety.full_range or not (unchecked(limits) or is_assumed):
         return limits, tuple(notes)
     lower, upper = part_of_range(limits, robot, home)
     notes.append(f"positions stay within {100 * RANGE_SHARE:g} % of each range and {MAX_REACH:g} rad from home, since "
-                 "collisions are not fully checked; --full-range uses all of it")
+                 f"{'collisions are not fully checked' if unchecked(limits) else 'the radius of the links is assumed'};"
+                 " --full-range uses all of it")
     return replace(limits, lower=lower, upper=upper), tuple(notes)
 
 
@@ -84,12 +91,24 @@ def part_of_range(limits: Limits, robot: Robot, home: ArrayLike | None) -> tuple
 def unchecked(limits: Limits) -> str:
     """Return text on the collisions that were not checked within these limits; empty if all were checked."""
     space = limits.space
-    itself = space is not None and len(space.pairs) > 0
-    around = space is not None and len(space.planes) > 0
-    if itself and around:
+    missing = [] if space is not None and space.self_collision else ["the robot itself"]
+    if space is None or not space.has_floor:
+        missing.append("the floor")
+        if space is None or not (space.planes or space.obstacles):
+            missing.append("objects around it")
+    if not missing:
         return ""
-    if itself:
-        return "NOT checked against the floor and objects around it (--floor, --box)"
-    if around:
-        return "NOT checked against the robot itself (--radius, or collision shapes in the URDF)"
-    return "NOT checked against the robot itself, the floor and objects around it (--box, --floor, --radius)"
+    options = "(--box, --floor)" if "the floor" in missing else "(self_collision in the limits file)"
+    return f"NOT checked against {', '.join(missing[:-1])}{' and ' if len(missing) > 1 else ''}{missing[-1]} {options}"
+
+
+def checked(limits: Limits) -> str:
+    """Return text on the collisions that were checked for every link within these limits; may be empty."""
+    space = limits.space
+    if space is None or any(not link.checked for link in space.links):
+        return ""
+    words = [*(["the floor"] if space.has_floor else []), *(["the robot itself"] if space.self_collision else [])]
+    round_links = [link.link for link in space.links if link.radius is not None]
+    assumed = (f", with an assumed radius for {len(round_links)} of {len(space.links)} links"
+               if space.is_radius_assumed else "")
+    return f"checked against {' and '.join(words)}{assumed}" if words else ""

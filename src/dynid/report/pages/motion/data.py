@@ -30,6 +30,7 @@ class MotionData:
         command: command line that repeats the design.
         sizes: (base,), reference values of the optimisation criterion, or None.
         unchecked: text on obstacles that the motion was not checked against.
+        checked: text on obstacles that the motion was checked against, with every link.
     """
 
     title: str
@@ -43,6 +44,7 @@ class MotionData:
     command: str = ""
     sizes: Array | None = None
     unchecked: str = ""
+    checked: str = ""
 
     @property
     def joints(self) -> tuple[str, ...]:
