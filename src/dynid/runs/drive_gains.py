@@ -59,7 +59,8 @@ def with_drive_gains(settings: RunSettings, robot: Robot, progress: ProgressCall
     name, said = next(iter(known.items()))
     model = required_robot_model(first_model(settings, robot), 'drive_gain = "known-load"')
     gains = gains_from_known_load(model, _currents(settings.unloaded, settings, robot),
-                                  _currents(settings.with_payload(name), settings, robot), known_load(robot, said))
+                                  _currents(settings.with_payload(name), settings, robot), known_load(robot, said),
+                                  settings.known)
     if not gains.identified.any():
         raise NotPossibleError(f"payload '{name}' does not determine any drive gain: "
                                f"{next(iter(gains.reasons.values()))}")
@@ -153,7 +154,7 @@ def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None
         chosen = Preparation.from_settings(settings.prepare, "[prepare]")
         samples = [prepare(one, chosen) for one in (*recordings, *carrying)]
         found.append(gains_from_known_load(model, samples[:len(recordings)], samples[len(recordings):],
-                                           known_load(robot, load)))
+                                           known_load(robot, load), settings.known))
     targets = [one for one in recordings if one.target_torque is not None and one.target_current is not None]
     if targets:
         found.append(pooled([gains_from_log(one) for one in targets]))
