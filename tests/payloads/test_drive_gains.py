@@ -130,6 +130,7 @@ def test_gains_of_several_logs_carry_the_scatter_that_joints_share():
 
 def test_a_loaded_log_whose_own_targets_give_other_gains_widens_the_covariance():
     log = with_targets(arm().recording(1), 0.2)
+    log = replace(log, target_current=log.target_current * TRUE)  # as it is read: converted by the given gains
     other = replace(log, target_current=log.target_current / 0.97)  # 3 % less torque per current
     settings = RunSettings.from_values({"robot": "kuka-iiwa14", "logs": ["x.csv"], "log": gain_table(
         DriveGains(log.joints, TRUE, 0.005 * TRUE, "from targets", {}))})

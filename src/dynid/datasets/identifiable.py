@@ -107,7 +107,8 @@ def _context(logs: Sequence[Samples] | Sequence[Recording], speeds: Array | None
     if not len(logs):
         return DataContext()
     warm = [log.temperature for log in logs if log.temperature is not None]
-    return DataContext(speeds=speeds, times=(min(float(log.t[0]) for log in logs), max(float(log.t[-1]) for log in logs)),
+    times = min(float(log.t[0]) for log in logs), max(float(log.t[-1]) for log in logs)
+    return DataContext(speeds=speeds, times=times,
                        temperatures=np.mean(np.concatenate(warm), axis=0) if warm else None)
 
 
