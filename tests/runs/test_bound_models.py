@@ -16,10 +16,10 @@ from refusals import refused
 
 import dynid
 from dynid.arrays import Array
-from dynid.errors import DynidError, ModelError, RobotError
+from dynid.datasets.log_fold import LogSource
+from dynid.errors import ModelError, RobotError
 from dynid.fleet.run import FleetOptions, choices_of_fleet, run_fleet
 from dynid.fleet.settings import FleetSettings
-from dynid.datasets.log_fold import LogSource
 from dynid.model import DataContext, Model, make_terms
 from dynid.model.term import MotionSegment
 from dynid.progress import silent
@@ -105,7 +105,8 @@ def joined(logs: list[Recording]) -> Recording:
     """Return two logs as one, a second apart."""
     later = replace(logs[1], t=logs[1].t + logs[0].t[-1] + 1.0)
     names = ("t", "q", "tau", "temperature")
-    return replace(logs[0], **{name: np.concatenate([getattr(log, name) for log in (logs[0], later)]) for name in names})
+    signals = {name: np.concatenate([getattr(log, name) for log in (logs[0], later)]) for name in names}
+    return replace(logs[0], **signals)
 
 
 @pytest.fixture(scope="module")

@@ -72,8 +72,8 @@ def command(
         raise DynidError(f"--limits applies to --method mrls, not to '{method}'", code="conflicting-options")
     if payload is not None:
         if friction or rotor or known or method != "rls" or forgetting is not None:
-            raise DynidError("with --payload the model is that of the result: --method, --forgetting, --friction, --rotor "
-                             "and --known do not apply; remove them", code="conflicting-options")
+            raise DynidError("with --payload the model is that of the result: --method, --forgetting, --friction, "
+                             "--rotor and --known do not apply; remove them", code="conflicting-options")
         _payload(robot, payload, log_table(mapping) | log_changes(assignments or []), WatchOptions(
             source, cutoff=cutoff, rate=rate, speed=speed, every=every, patience=patience, record=record, prior=prior,
             equations=equations, trust=trust), json)

@@ -102,5 +102,5 @@ class FleetSettings(SettingsFile):
                                         "model": self.model.model_dump(mode="json", exclude_none=True,
                                                                        exclude_defaults=True),
                                         "log": self.log, "prepare": prepare, "gravity": self.gravity,
-                                        "only": list(self.only), "lock": self.lock, "known": self.known}, self.file_kind,
-                                       trust=self.trust)
+                                        "only": list(self.only), "lock": self.lock, "known": self.known},
+                                       self.file_kind, trust=self.trust)
