@@ -147,7 +147,7 @@ def _view(look: Look) -> Any:
                 estimate.diagnostics.joints, errors, look.innovation, strict=True)],
             numbers=["relative error, %", "last innovations"]))
         status = {one.name: one for one in online.verdict()}
-        rows = [(name, f"{value:.5g}", f"{std:.2g}" if std < float("inf") else "-",
+        rows = [(name, f"{value:.5g}", f"{std:.2g}" if 0.0 < std < float("inf") else "-",
                  f"{share:.1f} %" if share < 1000.0 else "-", "well determined" if well else "poorly determined"
                  if status[name].status == "identified" else str(status[name]).partition(": ")[2])
                 for name, value, std, share, well in zip(estimate.names, estimate.values, estimate.std,
