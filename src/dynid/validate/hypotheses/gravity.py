@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.datasets.identifiable import DataFacts, identifiable_base
 from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, required_robot_model
 from dynid.plain import PlainFields
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, TorqueEquations, base_parameters
-from dynid.regression.equations import Layout, unmeasured_joints
+from dynid.regression import BaseParameters, TorqueEquations
+from dynid.regression.equations import Layout
 from dynid.validate.gains import nominal_bodies
 from dynid.validate.hypotheses.screen import solved
 from dynid.validate.thresholds import GRAVITY_MISFIT_RATIO, NOISE_FLOOR
@@ -136,7 +137,7 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     size = float(np.linalg.norm(own)) or _EARTH_GRAVITY
     start = own / size if np.any(own) else np.array([0.0, 0.0, -1.0])
     # Under an oblique gravity all observable columns are excited; columns that vanish under a direction stay at zero.
-    base = base_parameters(with_gravity(model, size * _SLANTING), unmeasured=unmeasured_joints(data))
+    base = identifiable_base(with_gravity(model, size * _SLANTING), DataFacts.from_samples(data))
     misfits = _Misfits.from_logs(model, data, base, size * start, noise)
 
     def left(direction: Array) -> float:
