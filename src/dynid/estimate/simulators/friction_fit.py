@@ -284,10 +284,10 @@ def passive_table(model: Model, thetas: Array, motion: JointMotion) -> dict[str,
     return found
 
 
-def approximated_terms(model: Model, theta: Array, holds: Collection[str]) -> tuple[str, ...]:
-    """Return the names of parameters that a target with these passive joint values cannot represent."""
-    return tuple(dict.fromkeys(model.parameters.names[place] for j in range(model.dof)
-                               for place in _JointParameters.of_joint(model, theta, j, holds).rest))
+def unrepresented(model: Model, theta: Array, holds: Collection[str]) -> tuple[tuple[str, ...], ...]:
+    """Return, for every joint, the parameters that a target with these passive values does not represent exactly."""
+    return tuple(tuple(model.parameters.names[place] for place in
+                       _JointParameters.of_joint(model, theta, j, holds).rest) for j in range(model.dof))
 
 
 @dataclass(frozen=True)
