@@ -84,7 +84,8 @@ def _print(found: Exported) -> None:
     if lost:
         where = "the logs of the result" if found.is_logged else "random states within the limits"
         to.print(table(["joint", "torque error", "of torque", "approximated or omitted"],
-                       [(one.joint, f"{one.error:.3g}", percent_text(one.percent), ", ".join(one.terms)) for one in lost],
+                       [(one.joint, f"{one.error:.3g}", percent_text(one.percent), ", ".join(one.terms))
+                        for one in lost],
                        numbers=["torque error", "of torque"],
                        title=f"Torque that {found.target} cannot represent, along {where} (N m or N)"))
     else:

@@ -31,6 +31,7 @@ URDF_VALUES = {"damping": "damping", "frictionloss": "friction"}  # attributes o
 # Full-rate rows of all logs in which a written file is compared: the headline of nearly every run has no more, and
 # inverse dynamics of so many take a small share of its time.
 _MAX_COMPARED_ROWS = 131_072
+_MAX_KINDS_NAMED = 3  # kinds of terms in a sentence, so that it has at most two lines; tables have all of them
 
 
 def write_urdf(estimate: Estimate, path: str | Path, source: str | Path | None = None, *,
@@ -160,16 +161,21 @@ def _joint_values(estimate: Estimate, model: Model, samples: Sequence[Samples], 
 
 
 def _meanings(model: Model, names: Collection[str]) -> str:
-    """Return what some parameters are, such as 'torque offset, friction curve (5 joints), cable torque (elbow)'."""
-    joints: dict[str, dict[str, None]] = {}
+    """Return what some parameters are, such as 'torque offset, friction curve (5 joints) and 2 more kinds'."""
+    joints: dict[tuple[str, str], dict[str, None]] = {}
     for name in names:
         item = model.parameters.items[model.parameters.index(name)]
-        meaning = symbol_meaning(item.symbol, item.kind)
-        if meaning not in (VISCOUS.words, DRY.words):  # parts of a curve, of which the file has the nearest values
-            joints.setdefault(meaning.partition(",")[0] if item.symbol.endswith("_") else meaning, {})[item.part] = None
-    every = model.robot.dof - model.robot.free_coordinates
-    return ", ".join(what if len(of) == every else f"{what} ({next(iter(of)) if len(of) == 1 else f'{len(of)} joints'})"
-                     for what, of in joints.items())
+        what, _, detail = symbol_meaning(item.symbol, item.kind).partition(", ")
+        detail = "" if item.symbol.endswith("_") else detail  # the step or order of one of several parameters
+        if detail or what not in (VISCOUS.words, DRY.words):  # the file has the nearest values of these
+            joints.setdefault((what, detail), {})[item.part] = None
+    every, kinds = model.robot.dof - model.robot.free_coordinates, list[str]()
+    for (what, detail), of in sorted(joints.items(), key=lambda entry: -len(entry[1])):
+        where = "" if len(of) == every else next(iter(of)) if len(of) == 1 else f"{len(of)} joints"
+        inside = ", ".join(text for text in (detail, where) if text)
+        kinds.append(f"{what} ({inside})" if inside else what)
+    more = len(kinds) - _MAX_KINDS_NAMED
+    return ", ".join(kinds[:_MAX_KINDS_NAMED]) + (f" and {more} more kind{'s' * (more > 1)}" if more > 0 else "")
 
 
 # -- the written file ------------------------------------------------------------------------------------
