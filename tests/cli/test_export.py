@@ -111,7 +111,8 @@ def test_base_parameters_are_exported_as_the_nearest_robot_and_its_cost_is_state
 
 def test_the_screen_states_the_torque_error_of_the_file_beside_that_of_the_estimate(dynid, result, identified):
     text = " ".join(dynid("export", "out", "--for", "mjcf", "-o", "arm.xml").out.split())
-    assert re.search(r"arm\.xml: torque error [\d.]+ % \(the estimate: [\d.]+ %\); it cannot hold torque offset\.", text)
+    stated = r"arm\.xml: torque error [\d.]+ % \(the estimate: [\d.]+ %\); it cannot hold torque offset\."
+    assert re.search(stated, text)
     text = " ".join(dynid("identify", "out/run.toml", "-o", "again").out.split())
     assert text.count("robot.xml: torque error ") == 1 and "it cannot hold torque offset." in text
     assert "robot.xml: torque error" in (result / "again" / "report.html").read_text()

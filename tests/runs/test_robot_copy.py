@@ -234,7 +234,7 @@ def test_friction_of_the_users_file_that_the_estimate_lacks_is_not_kept(settings
     files = []
     copy = Robot.from_urdf(save(run(settings), tmp_path / "out", report=False, add_file=files.append)["robot"])
     assert copy.values["Fv1"] == pytest.approx(0.4, rel=0.01) and copy.values.get("Fc1", 0.0) == 0.0
-    assert files[0].torque_error == pytest.approx(files[0].estimate_error) and not files[0].not_held
+    assert files[0].torque_error == pytest.approx(files[0].estimate_error) and not files[0].cannot_hold
 
 
 def test_a_simulation_of_the_written_robot_is_finite_and_conserves_energy_without_friction(tmp_path, data):
@@ -274,7 +274,8 @@ def test_draws_code_and_mass_matrix_are_those_of_the_estimate(tmp_path, data):
     copies = [Robot.from_urdf(path) for path in (written["robot"], tmp_path / "draw.urdf")]
     for copy in copies:
         model = Model(copy, make_terms(copy, friction=("viscous", "coulomb")))
-        assert np.abs(model.inverse_dynamics(model.parameters.nominal, *motion) - estimate.predict(*motion)).max() < 1e-6
+        torque = model.inverse_dynamics(model.parameters.nominal, *motion)
+        assert np.abs(torque - estimate.predict(*motion)).max() < 1e-6
         assert np.abs(model.inertia_matrix(model.parameters.nominal, motion[0])
                       - found.model.inertia_matrix(estimate.full, motion[0])).max() < 1e-6
     names: dict = {}

@@ -206,7 +206,7 @@ class WrittenFile:
         estimate_error: relative error of the estimate's torques in the same rows, percent.
         equations: number of these rows.
         joints: the same of each joint.
-        not_held: what the file replaces or omits, in words.
+        cannot_hold: what the file replaces or omits, in words.
         is_nearest: whether its bodies are the nearest physically consistent ones, because the estimate has none.
     """
 
@@ -215,7 +215,7 @@ class WrittenFile:
     estimate_error: float | None
     equations: int
     joints: tuple[WrittenJoint, ...]
-    not_held: str
+    cannot_hold: str
     is_nearest: bool = False
 
     @property
@@ -228,7 +228,7 @@ class WrittenFile:
         else:
             text = (f"{self.file}{nearest}: torque error {percent_text(self.torque_error)} (the estimate: "
                     f"{percent_text(self.estimate_error)})")
-        return f"{text}; it cannot hold {self.not_held}" if self.not_held else text
+        return f"{text}; it cannot hold {self.cannot_hold}" if self.cannot_hold else text
 
     @output_fields(own_fields=True, joints=list[WrittenJoint])
     def to_dict(self) -> dict[str, Any]:

@@ -234,7 +234,7 @@ def best_fit(torque: Array, columns: Mapping[str, Array], start: Mapping[str, fl
     size = np.linalg.norm(stacked, axis=0)
     size[size == 0.0] = 1.0
     first = np.array([0.0 if start is None else start[name] for name in columns]) * size
-    factor = np.linalg.qr(np.column_stack([stacked / size, torque]), mode="r")
+    factor: Array = np.asarray(np.linalg.qr(np.column_stack([stacked / size, torque]), mode="r"))
     matrix = np.vstack([factor[:, :-1], _START_WEIGHT * np.eye(len(size))])
     target = np.append(factor[:, -1], _START_WEIGHT * first)
     # A non-negative optimum is the least-squares solution with its own non-zero factors, so the best of these is it.
