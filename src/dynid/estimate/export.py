@@ -146,7 +146,7 @@ def body_inertias(model: Model, theta: Array, with_payload: bool = False,
 def _joint_values(estimate: Estimate, model: Model, samples: Sequence[Samples], holds: Collection[str], file: str,
                   add_note: Callable[[str], object]) -> list[dict[str, float]]:
     """Return the passive values of every joint by name, and add notes on what a file with these cannot represent."""
-    nearest = nearest_values(model, estimate.full, motion_for(estimate, samples), holds)
+    nearest = nearest_values(model, estimate.full, lambda: motion_for(estimate, samples), holds)
     kinds = {item.name: item.kind.group for item in model.parameters}
     rest = tuple(dict.fromkeys(name for _, names in nearest for name in names))
     lost = [name for name in rest if kinds[name] != "friction"]

@@ -150,50 +150,57 @@ class _JointParameters:
                 replaced.setdefault(item.kind.group, []).append(place)
         return _JointParameters(values, replaced, tuple(rest))
 
-    def fitted(self, columns: Mapping[str, Array], torque: Callable[[str], Array]) -> dict[str, float]:
+    def fitted(self, columns: Mapping[str, Array], torques: Mapping[str, Array]) -> dict[str, float]:
         """Return the passive values that are nearest to all parameters they represent. columns: torques (rows,) of
-        values of one; torque: function that returns the torque (rows,) of the replaced parameters of a group."""
+        values of one; torques: torque (rows,) of the replaced parameters of each group."""
         values = dict(self.values)
-        for group in self.replaced:
+        for group, torque in torques.items():
             start = {name: values[name] for name in _REPLACED_BY[group] if name in values}
             own = {name: columns[name] for name in start}
-            values |= best_fit(torque(group) + _combined(own, start), own, start)
+            values |= best_fit(torque + _combined(own, start), own, start)
         return values
 
 
-def nearest_values(model: Model, theta: Array, motion: JointMotion, holds: Collection[str]
+def nearest_values(model: Model, theta: Array, motion_of: Callable[[], JointMotion], holds: Collection[str]
                    ) -> tuple[tuple[dict[str, float], tuple[str, ...]], ...]:
     """Return, for every joint, the passive values nearest to an estimate, and the parameters that they do not equal.
 
     Args:
         model: model of the estimate.
         theta: standard parameters (parameters,).
-        motion: motion over which friction is approximated.
+        motion_of: function that returns the motion over which friction is approximated; called only if there is such
+            friction.
         holds: values that the target represents: "armature", "damping", "frictionloss".
     """
     joints = [_JointParameters.of_joint(model, theta, j, holds) for j in range(model.dof)]
-    torques = dict[str, Array]()
+    rests = [tuple(model.parameters.names[place] for place in one.rest) for one in joints]
+    if not any(one.replaced for one in joints):
+        return tuple((one.values, rest) for one, rest in zip(joints, rests, strict=True))
+    motion, torques = motion_of(), dict[str, Array]()
     for group in _REPLACED_BY:
         places = sorted({place for one in joints for place in one.replaced.get(group, ())})
         if places:
             chosen = np.zeros(len(theta))
             chosen[places] = theta[places]
             torques[group] = motion.torques(model.with_bodies_if_unset(theta), chosen)
-    return tuple(
-        (one.fitted(motion.columns(j), lambda group, j=j: torques[group][motion.rows[:, j], j])  # type: ignore[misc]
-         if one.replaced else one.values, tuple(model.parameters.names[place] for place in one.rest))
-        for j, one in enumerate(joints))
+    found = []
+    for j, (one, rest) in enumerate(zip(joints, rests, strict=True)):
+        own = {group: torques[group][motion.rows[:, j], j] for group in one.replaced}
+        found.append((one.fitted(motion.columns(j), own) if own else one.values, rest))
+    return tuple(found)
 
 
 def simulated_joints(model: Model, theta: Array, motion: JointMotion, holds: Collection[str]
                      ) -> tuple[tuple[SimulatedJoint, ...], tuple[TorqueLoss, ...]]:
     """Return the passive values of every joint in a target, and the torque that the target cannot represent.
 
-    The arguments are those of `nearest_values`.
+    Args:
+        model, theta, holds: see `nearest_values`.
+        motion: motion over which friction is approximated and torques are compared.
     """
     others, total = _torques(model, theta, motion)
     found, losses = [], []
-    for j, (values, rest) in enumerate(nearest_values(model, theta, motion, holds)):
+    for j, (values, rest) in enumerate(nearest_values(model, theta, lambda: motion, holds)):
         own = motion.rows[:, j]
         left = others[own, j] - _combined(motion.columns(j), values) if rest else np.zeros(1)
         losses.append(TorqueLoss(model.joint_names[j], _rms(left), _rms(total[own, j]), rest))
@@ -276,9 +283,8 @@ def passive_table(model: Model, thetas: Array, motion: JointMotion) -> dict[str,
                     own = motion.rows[:, j]
                     factor = np.asarray(np.linalg.qr(np.column_stack([*motion.columns(j).values(), regressor[own, j]]),
                                                      mode="r"))
-                columns, regressed = dict(zip(PASSIVE, factor[:, :3].T, strict=True)), factor[:, 3:]
-                values = one.fitted(columns, lambda group, one=one, theta=theta, regressed=regressed:  # type: ignore
-                                    regressed[:, one.replaced[group]] @ theta[one.replaced[group]])
+                values = one.fitted(dict(zip(PASSIVE, factor[:, :3].T, strict=True)), {
+                    group: factor[:, 3:][:, places] @ theta[places] for group, places in one.replaced.items()})
             for name, value in values.items():
                 found[name][k, j] = value
     return found
