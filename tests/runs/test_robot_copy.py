@@ -157,6 +157,19 @@ def measured_panda(folder, data):
     return {**MEASURED, "robot": str(robot), "logs": [str(folder / "log.npz")]}
 
 
+def measured_tx40(folder, data):
+    """Settings of a run on the real log of a TX40, whose motors 5 and 6 are coupled (README of the data)."""
+    position, torque = (np.loadtxt(data("tx40", name), delimiter=",", skiprows=1)[::5]
+                        for name in ("pos_read_data.csv", "curr_data.csv"))
+    robot = data("tx40", "tx40_mdh_modified.urdf")
+    turns, coupled = np.diag([32.0, 32, 45, -48, 45, 32]), np.zeros((6, 6))
+    coupled[4, 5] = 32.0
+    q = np.linalg.solve(turns + coupled.T, position.T).T + 0.5 * np.pi * np.array([0, -1, 1, 0, 0, 0])
+    write_npz(Recording(np.arange(len(q)) / 1000.0, q, torque @ (turns + coupled).T,
+                        joints=Robot.from_urdf(robot).joint_names), folder / "log.npz")
+    return {**MEASURED, "prepare": {"cutoff": 20.0}, "robot": str(robot), "logs": [str(folder / "log.npz")]}
+
+
 def simulated_panda(folder, data):
     """Settings of a run on a noisy log of a simulated Panda with Stribeck friction, whose file has other friction."""
     robot = Robot.builtin("franka-panda")
@@ -193,7 +206,7 @@ def pinocchio_errors(path, found):
 
 
 @pytest.mark.parametrize("method", ["pc-wls", "wls"])
-@pytest.mark.parametrize("machine", [measured_panda, simulated_panda])
+@pytest.mark.parametrize("machine", [measured_panda, measured_tx40, simulated_panda])
 def test_the_stated_torque_error_is_that_of_pinocchio(machine, method, tmp_path, data):
     found = run(RunSettings.from_values({**machine(tmp_path, data), "method": method}))
     files = []

@@ -187,13 +187,13 @@ class WrittenJoint(PlainFields):
         name: name of the joint.
         torque_error: relative torque error of the written file, percent; None without torque or rows.
         estimate_error: that of the estimate, percent.
-        not_held: names of the estimate's parameters that the file replaces or omits.
+        replaced_or_omitted: names of the estimate's parameters that the file replaces or omits.
     """
 
     name: str
     torque_error: float | None
     estimate_error: float | None
-    not_held: tuple[str, ...]
+    replaced_or_omitted: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ def compare_file(path: Path, estimate: Estimate, logs: Sequence[Samples], series
     joints = tuple(WrittenJoint(name, _relative(file), _relative(own), rest) for name, file, own, rest in zip(
         model.joint_names, *sums, unrepresented(model, estimate.full, URDF_VALUES if is_urdf else PASSIVE),
         strict=True))
-    names = dict.fromkeys(name for one in joints for name in one.not_held)
+    names = dict.fromkeys(name for one in joints for name in one.replaced_or_omitted)
     whole = [of.sum(axis=0) for of in sums]
     return WrittenFile(path.name, _relative(whole[0]), _relative(whole[1]), int(whole[0][5]), joints,
                        _meanings(model, names), is_nearest)
