@@ -13,6 +13,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
+from dynid.estimate.export import WrittenFile
 from dynid.files import write_json
 from dynid.progress import Progress
 from dynid.recording import Samples
@@ -59,10 +60,11 @@ def keep_run(found: Run, folder: Path, progress: Progress, more: Mapping[str, An
         more: further curves, such as those of compared methods.
         report: replaces the run's own report.
     """
-    save(found, folder, repeat_command(folder), report=report is None)
+    files: list[WrittenFile] = []
+    save(found, folder, repeat_command(folder), report=report is None, add_file=files.append)
     if report is not None:
         write_report(report, folder / "report.html")
-    write_json(folder / "results.json", facts(found))
+    write_json(folder / "results.json", facts(found, *files))
     progress("drawing", 0.95)
     curves = {**run_curves(found), **(more or {})}
     (folder / "curves.json").write_text(json.dumps(curves, allow_nan=False, separators=(",", ":")), encoding="utf-8")
@@ -76,7 +78,7 @@ def write_mjcf(found: Run, path: Path) -> None:
     if found.estimate.theta is None:
         return
     try:
-        found.estimate.to_mjcf(path)
+        found.estimate.to_mjcf(path, samples=found.samples)
     except DynidError:
         path.unlink(missing_ok=True)
 
