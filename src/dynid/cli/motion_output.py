@@ -60,8 +60,8 @@ def show(data: MotionData, written: dict[str, str]) -> None:
     from dynid.report.pages.motion import used
 
     to, found = console(), data.excitation
-    if data.unchecked:
-        to.print(f"{data.unchecked}: watch the first run at low speed, one hand on the emergency stop.", markup=False)
+    for warning in data.warnings:
+        to.print(warning, markup=False)
     if found.interrupted:
         to.print("Interrupted: this is the best motion found so far.")
     is_searched = found.starts and found.criterion != "condition"

@@ -36,12 +36,12 @@ from dynid.progress import Progress, ProgressCallback, silent
 from dynid.quantities import TORQUE_NOISE, check_quantity
 from dynid.regression import Regression
 from dynid.regression.known import Prior
-from dynid.report.pages.motion import MotionData, used
+from dynid.report.pages.motion import LowestPoint, MotionData, used
 from dynid.robot import Robot
 from dynid.runs.models import reduced_robot
 from dynid.runs.motion_improvement import improvement_sentence, improvements
 from dynid.runs.results import REGRESSION, SETTINGS, load
-from dynid.runs.safe_motion import Safety, careful, unchecked
+from dynid.runs.safe_motion import Safety, careful, unchecked_collisions, with_warnings
 from dynid.runs.settings import RunSettings
 from dynid.validate.excited_parameters import standard_errors
 
@@ -145,7 +145,7 @@ def design_motion(robot: Robot, request: MotionRequest, progress: ProgressCallba
     found = data.excitation if home is None else data.excitation.from_home(home)
     notes = (*found.report.unchecked, *(INTERRUPTED if found.interrupted else ()), *space_notes(limits, robot),
              *speed_notes(found), *data.notes, *care, *margin_note)
-    return replace(data, excitation=found, notes=notes, unchecked=unchecked(limits))
+    return with_warnings(replace(data, excitation=found, notes=notes), unchecked_collisions(limits))
 
 
 def _with_progress(request: MotionRequest, progress: Progress) -> Search:
@@ -350,7 +350,8 @@ _TOP_SPEED = record("TopSpeed", top=float, limit=float | None, both_ways=bool)
 _IMPROVED = record("ImprovedParameter", name=str, before=float | None, after=float | None, times=float | None)
 
 
-@output_fields(optional=("improves",), robot=str, unchecked=str, criterion=str, value=float | None,
+@output_fields(optional=("improves",), robot=str, unchecked=str, warnings=list[str], lowest=LowestPoint | None,
+               criterion=str, value=float | None,
                condition=float | None, duration=float, seconds=float, starts=int, seed=int, interrupted=bool,
                rate=float, noise=list[float], expected=map_of(_EXPECTED), limits=array_of(_USED_LIMIT), margin=float,
                speeds=map_of(_TOP_SPEED), improves=array_of(_IMPROVED), history=list[list[float | None]],
@@ -360,7 +361,8 @@ def motion_facts(data: MotionData) -> dict[str, Any]:
     found = data.excitation
     before = [None] * len(found.base) if data.before is None else data.before.tolist()
     return {
-        "robot": data.robot.name, "unchecked": data.unchecked,
+        "robot": data.robot.name, "unchecked": data.unchecked, "warnings": list(data.warnings),
+        "lowest": None if data.lowest is None else data.lowest.to_dict(),
         "criterion": found.criterion, "value": finite(found.value),
         "condition": finite(found.condition), "duration": found.trajectory.duration,
         "seconds": found.elapsed, "starts": found.starts, "seed": found.seed, "interrupted": found.interrupted,

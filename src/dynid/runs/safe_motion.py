@@ -1,4 +1,4 @@
-"""Safety settings of a designed motion, and conservative limits if collisions are not checked."""
+"""Safety settings of a designed motion, conservative limits if collisions are not checked, and warnings."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.excitation import Limits
+from dynid.excitation import ExcitingMotion, Limits, Workspace
 from dynid.excitation.limits.limits_file import BoxTable, LimitsTable, SpaceTable
-from dynid.robot import Robot
+from dynid.excitation.limits.workspace import skeleton
+from dynid.report.pages.motion import LowestPoint, MotionData
+from dynid.robot import BASE, Robot
 
 SPEED_SHARE = 0.6  # share of each joint's top speed at which a person can still react and stop the robot
 RANGE_SHARE = 0.5  # share of each joint's range, around the home posture
 MAX_REACH = 0.8  # rad from home (45 degrees): no link of an upright arm reaches the floor
+_HEIGHT_RATE = 1000.0  # Hz: rate at which heights are computed; a point at 2 m/s moves by 2 mm between two samples
+_HEIGHT_CHUNK = 20_000  # postures computed at a time: about 50 MB of capsule ends
+_MAX_CONSTANT_HEIGHT = 1e-6  # m: heights of a link that neither rises nor sinks differ by rounding errors only
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None
     limits = replace(limits, velocity=np.minimum(limits.velocity, share * top))
     notes = [] if safety.speed is not None else [f"speeds stay below {100 * share:g} % of the joints' top speeds; "
                                                  "--speed changes it"]
-    if safety.full_range or not unchecked(limits):
+    if safety.full_range or not unchecked_collisions(limits):
         return limits, tuple(notes)
     lower, upper = part_of_range(limits, robot, home)
     notes.append(f"positions stay within {100 * RANGE_SHARE:g} % of each range and {MAX_REACH:g} rad from home, since "
@@ -81,15 +86,87 @@ def part_of_range(limits: Limits, robot: Robot, home: ArrayLike | None) -> tuple
     return centre - reach, centre + reach
 
 
-def unchecked(limits: Limits) -> str:
-    """Return text on the collisions that were not checked within these limits; empty if all were checked."""
+def unchecked_collisions(limits: Limits, options: tuple[str, str] = ("--floor, --box", "--radius")) -> str:
+    """Return text on the collisions that were not checked within these limits; empty if all were checked.
+
+    options: options of the command that give the surroundings, and shapes of the robot.
+    """
     space = limits.space
     itself = space is not None and len(space.pairs) > 0
     around = space is not None and len(space.planes) > 0
+    room, shapes = options
     if itself and around:
         return ""
     if itself:
-        return "NOT checked against the floor and objects around it (--floor, --box)"
+        return f"NOT checked against the floor and objects around it ({room})"
     if around:
-        return "NOT checked against the robot itself (--radius, or collision shapes in the URDF)"
-    return "NOT checked against the robot itself, the floor and objects around it (--box, --floor, --radius)"
+        return f"NOT checked against the robot itself ({shapes}, or collision shapes in the URDF)"
+    return f"NOT checked against the robot itself, the floor and objects around it ({', '.join(dict.fromkeys(options))})"
+
+
+def floor_height(limits: Limits) -> float | None:
+    """Return the height, m, of the highest horizontal plane that all links stay above, or None if there is none."""
+    planes = () if limits.space is None else limits.space.planes
+    return max((plane.offset for plane in planes if plane.normal[2] > 1.0 - 1e-9), default=None)
+
+
+def lowest_point(robot: Robot, motion: ExcitingMotion) -> LowestPoint | None:
+    """Return the lowest point of all links over a motion; None for a robot with a free base, or if no link changes its
+    height.
+
+    Links have the shapes that collisions are checked with; a link without a shape is the line between its joints.
+    """
+    if robot.has_free_base:
+        return None
+    own = () if motion.limits.space is None else tuple(
+        capsule for capsule in motion.limits.space.capsules if capsule.body != BASE)
+    shaped = {capsule.body for capsule in own}
+    capsules = (*own, *(capsule for capsule in skeleton(robot, 0.0) if capsule.body not in shaped))
+    none = np.zeros((0, 2), dtype=np.int64)
+    links = Workspace(robot, capsules, (), none, none)
+    radii = np.array([capsule.radius for capsule in capsules])
+    t = np.linspace(0.0, motion.trajectory.duration, 1 + max(1, round(motion.trajectory.duration * _HEIGHT_RATE)))
+    highest, lowest = np.full(len(capsules), -np.inf), np.full(len(capsules), np.inf)
+    rows = np.zeros(len(capsules), dtype=np.int64)
+    for start in range(0, len(t), _HEIGHT_CHUNK):
+        heights = links.ends(motion.configurations(t[start:start + _HEIGHT_CHUNK]))[0][..., 2].min(axis=2) - radii
+        rows = np.where(heights.min(axis=0) < lowest, start + heights.argmin(axis=0), rows)
+        lowest, highest = np.minimum(lowest, heights.min(axis=0)), np.maximum(highest, heights.max(axis=0))
+    moving = np.flatnonzero(highest - lowest > _MAX_CONSTANT_HEIGHT)
+    if not len(moving):
+        return None
+    k = int(moving[np.argmin(lowest[moving])])
+    at = float(t[rows[k]])
+    ends = links.ends(motion.configurations(np.array([at])))[0][0, k]
+    x, y, _ = ends[np.argmin(ends[:, 2])].tolist()
+    return LowestPoint([x, y, float(lowest[k])], capsules[k].name, at, floor_height(motion.limits))
+
+
+def with_warnings(data: MotionData, unchecked: str, floor_option: str = "--floor") -> MotionData:
+    """Return a motion with its lowest point and with warnings: what a person must know before a robot follows it.
+
+    There are no warnings if the motion was checked against everything and stays above the floor, or above the base
+    plane if no floor is given; its lowest point is then a note.
+
+    Args:
+        data: the motion.
+        unchecked: text on the collisions that were not checked, empty if all were checked.
+        floor_option: option of the command for the height of the floor.
+    """
+    warnings = (f"{unchecked}: watch the first run at low speed, one hand on the emergency stop.",) if unchecked else ()
+    low, notes = lowest_point(data.robot, data.excitation), data.notes
+    if low is not None:
+        text = f"lowest point of the motion is {_height_words(low.height, 'the base plane')}"
+        if low.floor is not None:
+            text += f" and {_height_words(low.height - low.floor, 'the floor')}"
+        text += f" ({low.link}, after {low.time:.1f} s)"
+        if low.height >= (0.0 if low.floor is None else low.floor):
+            notes = (*notes, f"the {text}")
+        else:
+            advice = f"; give the height of the floor with {floor_option}" if low.floor is None else ""
+            warnings = (*warnings, f"The {text}{advice}.")
+    return replace(data, unchecked=unchecked, lowest=low, warnings=warnings, notes=notes)
+
+
+def _height_words(height: float, plane: str) -> str:
+    return f"{abs(height):.2f} m {'above' if height >= 0 else 'below'} {plane}"

@@ -15,7 +15,7 @@ from dynid.report.pages.motion import MotionData
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 from dynid.runs.motion_design import INTERRUPTED, MotionRequest, limits_for, motion_data, speed_notes, terms_model
-from dynid.runs.safe_motion import careful
+from dynid.runs.safe_motion import careful, with_warnings
 
 
 def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) -> MotionData:
@@ -58,7 +58,7 @@ def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) ->
              *speed_notes(found), *data.notes, *care, *margin_note)
     itself = limits.space is not None and len(limits.space.pairs) > 0
     missing = "" if itself else "the robot itself (--radius, or collision shapes) and "
-    return replace(data, notes=notes, unchecked=f"NOT checked against {missing}objects around it")
+    return with_warnings(replace(data, notes=notes), f"NOT checked against {missing}objects around it")
 
 
 def _joined(base: Array, joints: Array) -> Array:
