@@ -132,9 +132,7 @@ def design_motion(robot: Robot, request: MotionRequest, progress: ProgressCallba
                              f"{', '.join(past.known.joints)}; give a result of this robot", code="another-robot")
     limits, margin_note = limits_for(robot, request.limits, request.margin, request.safety)
     home = None if request.home is None else checked_posture(request.home, limits)
-    care: tuple[str, ...] = ()
-    if request.limits is None:  # default limits; a limits file is the user's choice
-        limits, care = careful(limits, robot, request.safety, home)
+    limits, care = careful(limits, robot, request.safety, home, request.limits is not None)
     flexible = None if past is None else flexible_joint_model(past.estimate.model)
     if past is None:
         data = _for_model(robot, limits, request)

@@ -57,8 +57,14 @@ class Safety:
         return self.box is not None or self.floor is not None or self.radius is not None
 
 
-def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None) -> tuple[Limits, tuple[str, ...]]:
-    """Return limits with reduced speeds, and with reduced ranges if collisions are not checked, and notes on both."""
+def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None,
+            has_file: bool = False) -> tuple[Limits, tuple[str, ...]]:
+    """Return limits with reduced speeds, and with reduced ranges if collisions are not checked, and notes on both.
+
+    has_file: whether the limits are those of the user's file, of which only a given speed reduces any.
+    """
+    if has_file and safety.speed is None:
+        return limits, ()
     share = SPEED_SHARE if safety.speed is None else safety.speed
     if not 0.0 < share <= 1.0:
         raise DynidError(f"the speed is a share of the top speed, above 0 and at most 1, got {share:g}")
@@ -66,7 +72,7 @@ def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None
     limits = replace(limits, velocity=np.minimum(limits.velocity, share * top))
     notes = [] if safety.speed is not None else [f"speeds stay below {100 * share:g} % of the joints' top speeds; "
                                                  "--speed changes it"]
-    if safety.full_range or not unchecked_collisions(limits):
+    if has_file or safety.full_range or not unchecked_collisions(limits):
         return limits, tuple(notes)
     lower, upper = part_of_range(limits, robot, home)
     notes.append(f"positions stay within {100 * RANGE_SHARE:g} % of each range and {MAX_REACH:g} rad from home, since "
@@ -156,17 +162,18 @@ def with_warnings(data: MotionData, unchecked: str, floor_option: str = "--floor
     warnings = (f"{unchecked}: watch the first run at low speed, one hand on the emergency stop.",) if unchecked else ()
     low, notes = lowest_point(data.robot, data.excitation), data.notes
     if low is not None:
-        text = f"lowest point of the motion is {_height_words(low.height, 'the base plane')}"
-        if low.floor is not None:
-            text += f" and {_height_words(low.height - low.floor, 'the floor')}"
-        text += f" ({low.link}, after {low.time:.1f} s)"
+        text = f"lowest point of the motion is {height_words(low)} ({low.link}, after {low.time:.1f} s)"
         if low.height >= (0.0 if low.floor is None else low.floor):
             notes = (*notes, f"the {text}")
         else:
-            advice = f"; give the height of the floor with {floor_option}" if low.floor is None else ""
+            advice = f"; to keep it above the floor, give {floor_option}" if low.floor is None else ""
             warnings = (*warnings, f"The {text}{advice}.")
     return replace(data, unchecked=unchecked, lowest=low, warnings=warnings, notes=notes)
 
 
-def _height_words(height: float, plane: str) -> str:
-    return f"{abs(height):.2f} m {'above' if height >= 0 else 'below'} {plane}"
+def height_words(low: LowestPoint) -> str:
+    """Return the height of a lowest point in relation to the floor, and to the base plane if that is another plane."""
+    heights = [*([] if low.floor is None else [(low.height - low.floor, "the floor")]),
+               *([] if low.floor == 0.0 else [(low.height, "the base plane")])]
+    return " and ".join(f"{abs(height):.2f} m {'above' if height >= 0 else 'below'} {plane}"
+                        for height, plane in heights)

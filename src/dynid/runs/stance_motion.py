@@ -37,11 +37,10 @@ def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) ->
     limit, home_notes = home_limit(model, standing, limits, seed=request.search.seed)
     home = limit.support.stance.home
     standing = replace(standing, home=tuple(home[7:].tolist()))
-    care: tuple[str, ...] = ()
     limits = limits_with_base(limits, standing)
-    if request.limits is None:
-        ranges, care = careful(limits, robot, request.safety, np.concatenate([np.zeros(SIX), home[7:]]))
-        limits = replace(ranges, lower=_joined(limits.lower, ranges.lower), upper=_joined(limits.upper, ranges.upper))
+    ranges, care = careful(limits, robot, request.safety, np.concatenate([np.zeros(SIX), home[7:]]),
+                           request.limits is not None)
+    limits = replace(ranges, lower=_joined(limits.lower, ranges.lower), upper=_joined(limits.upper, ranges.upper))
     found = excite(model, limits, family=request.family, criterion=request.criterion or "a",
                    measurement=Measurement(request.rate, None if request.noise is None else np.asarray(request.noise)),
                    search=request.search, standing=standing)
