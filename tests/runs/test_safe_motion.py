@@ -11,7 +11,7 @@ from dynid.excitation import Fourier, Search
 from dynid.report.pages.motion import overview
 from dynid.robot import Robot
 from dynid.runs.motion_design import MotionRequest, design_motion, limits_for
-from dynid.runs.safe_motion import MAX_REACH, RANGE_SHARE, SPEED_SHARE, Safety, unchecked_collisions
+from dynid.runs.safe_motion import MAX_REACH, RANGE_SHARE, SPEED_SHARE, Safety, unchecked
 
 pytestmark = pytest.mark.usefixtures("one_start")
 QUICK = {"search": Search(None, 1, 0), "family": Fourier(6.0, 3)}
@@ -56,7 +56,7 @@ def test_a_floor_and_a_radius_are_kept_and_named():
     motion = data.excitation.core.at(np.linspace(0.0, 6.0, 600))
     assert space.slack(motion.q).min() >= -1e-6 and any(plane.name == "table" for plane in space.planes)
     limits, _ = limits_for(Robot.builtin("arm3r"), None, None, Safety(radius=0.03))
-    assert unchecked_collisions(limits).startswith("NOT checked against the floor")
+    assert unchecked(limits).startswith("NOT checked against the floor")
 
 
 @pytest.mark.parametrize(("safety", "message"), [(Safety(box=(0.0, 1.0)), ("bad-call", "--box", "got 2")),

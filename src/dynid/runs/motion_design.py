@@ -41,7 +41,7 @@ from dynid.robot import Robot
 from dynid.runs.models import reduced_robot
 from dynid.runs.motion_improvement import improvement_sentence, improvements
 from dynid.runs.results import REGRESSION, SETTINGS, load
-from dynid.runs.safe_motion import Safety, careful, unchecked_collisions, with_warnings
+from dynid.runs.safe_motion import Safety, careful, unchecked, with_warnings
 from dynid.runs.settings import RunSettings
 from dynid.validate.excited_parameters import standard_errors
 
@@ -143,7 +143,7 @@ def design_motion(robot: Robot, request: MotionRequest, progress: ProgressCallba
     found = data.excitation if home is None else data.excitation.from_home(home)
     notes = (*found.report.unchecked, *(INTERRUPTED if found.interrupted else ()), *space_notes(limits, robot),
              *speed_notes(found), *data.notes, *care, *margin_note)
-    return with_warnings(replace(data, excitation=found, notes=notes), unchecked_collisions(limits))
+    return with_warnings(replace(data, excitation=found, notes=notes, unchecked=unchecked(limits)))
 
 
 def _with_progress(request: MotionRequest, progress: Progress) -> Search:

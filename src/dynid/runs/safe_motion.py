@@ -72,7 +72,7 @@ def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None
     limits = replace(limits, velocity=np.minimum(limits.velocity, share * top))
     notes = [] if safety.speed is not None else [f"speeds stay below {100 * share:g} % of the joints' top speeds; "
                                                  "--speed changes it"]
-    if has_file or safety.full_range or not unchecked_collisions(limits):
+    if has_file or safety.full_range or not unchecked(limits):
         return limits, tuple(notes)
     lower, upper = part_of_range(limits, robot, home)
     notes.append(f"positions stay within {100 * RANGE_SHARE:g} % of each range and {MAX_REACH:g} rad from home, since "
@@ -92,22 +92,18 @@ def part_of_range(limits: Limits, robot: Robot, home: ArrayLike | None) -> tuple
     return centre - reach, centre + reach
 
 
-def unchecked_collisions(limits: Limits, options: tuple[str, str] = ("--floor, --box", "--radius")) -> str:
-    """Return text on the collisions that were not checked within these limits; empty if all were checked.
-
-    options: options of the command that give the surroundings, and shapes of the robot.
-    """
+def unchecked(limits: Limits) -> str:
+    """Return text on the collisions that were not checked within these limits; empty if all were checked."""
     space = limits.space
     itself = space is not None and len(space.pairs) > 0
     around = space is not None and len(space.planes) > 0
-    room, shapes = options
     if itself and around:
         return ""
     if itself:
-        return f"NOT checked against the floor and objects around it ({room})"
+        return "NOT checked against the floor and objects around it (--floor, --box)"
     if around:
-        return f"NOT checked against the robot itself ({shapes}, or collision shapes in the URDF)"
-    return f"NOT checked against the robot itself, the floor and objects around it ({', '.join(dict.fromkeys(options))})"
+        return "NOT checked against the robot itself (--radius, or collision shapes in the URDF)"
+    return "NOT checked against the robot itself, the floor and objects around it (--box, --floor, --radius)"
 
 
 def floor_height(limits: Limits) -> float | None:
@@ -148,27 +144,23 @@ def lowest_point(robot: Robot, motion: ExcitingMotion) -> LowestPoint | None:
     return LowestPoint([x, y, float(lowest[k])], capsules[k].name, at, floor_height(motion.limits))
 
 
-def with_warnings(data: MotionData, unchecked: str, floor_option: str = "--floor") -> MotionData:
+def with_warnings(data: MotionData) -> MotionData:
     """Return a motion with its lowest point and with warnings: what a person must know before a robot follows it.
 
     There are no warnings if the motion was checked against everything and stays above the floor, or above the base
     plane if no floor is given; its lowest point is then a note.
-
-    Args:
-        data: the motion.
-        unchecked: text on the collisions that were not checked, empty if all were checked.
-        floor_option: option of the command for the height of the floor.
     """
-    warnings = (f"{unchecked}: watch the first run at low speed, one hand on the emergency stop.",) if unchecked else ()
-    low, notes = lowest_point(data.robot, data.excitation), data.notes
+    low, notes, warnings = lowest_point(data.robot, data.excitation), data.notes, list[str]()
+    if data.unchecked:
+        warnings.append(f"{data.unchecked}: watch the first run at low speed, one hand on the emergency stop.")
     if low is not None:
         text = f"lowest point of the motion is {height_words(low)} ({low.link}, after {low.time:.1f} s)"
         if low.height >= (0.0 if low.floor is None else low.floor):
             notes = (*notes, f"the {text}")
         else:
-            advice = f"; to keep it above the floor, give {floor_option}" if low.floor is None else ""
-            warnings = (*warnings, f"The {text}{advice}.")
-    return replace(data, unchecked=unchecked, lowest=low, warnings=warnings, notes=notes)
+            advice = "; to keep it above the floor, give --floor" if low.floor is None else ""
+            warnings.append(f"The {text}{advice}.")
+    return replace(data, lowest=low, warnings=tuple(warnings), notes=notes)
 
 
 def height_words(low: LowestPoint) -> str:

@@ -57,7 +57,7 @@ def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) ->
              *speed_notes(found), *data.notes, *care, *margin_note)
     itself = limits.space is not None and len(limits.space.pairs) > 0
     missing = "" if itself else "the robot itself (--radius, or collision shapes) and "
-    return with_warnings(replace(data, notes=notes), f"NOT checked against {missing}objects around it")
+    return with_warnings(replace(data, notes=notes, unchecked=f"NOT checked against {missing}objects around it"))
 
 
 def _joined(base: Array, joints: Array) -> Array:
