@@ -5,7 +5,7 @@ import { clock } from "./clock.js";
 import { button, checkbox, el, field, fill, keep, number, percent, select, table, unitOf } from "./dom.js";
 import { dropPlace } from "./files.js";
 import { Plot, color } from "./plot.js";
-import { attempt, onPage } from "./problems.js";
+import { attempt, onPage, showFailure } from "./problems.js";
 import { trackOf } from "./stage.js";
 import { freeJoints, on, running, store } from "./store.js";
 import { group, note, panel } from "./step.js";
@@ -51,7 +51,9 @@ export class MotionStep {
     });
     on("job", (now) => this.showJob(now));
     on("ended", async (now) => {
-      if (now.kind !== "motion" || !now.result) return;
+      if (now.kind !== "motion") return;
+      if (now.state === "failed") showFailure(this.root, now, "The search failed.");
+      if (!now.result) return;
       await this.openResult(now.result);
       this.found.parentElement.scrollIntoView({ block: "start" });
     });

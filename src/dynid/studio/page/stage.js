@@ -129,6 +129,7 @@ export class Stage {
     if (around) this.room = [...this.sides(around), ...this.solids(around), ...(lowest ? this.plumb(lowest.point, lowest.floor ?? 0) : [])];
     this.label.textContent = lowest?.words || "";
     this.view.draw();
+    emit("surrounded", this.room);
   }
 
   sides({ lower, upper, walls }) {
