@@ -21,9 +21,10 @@ def designed(safety: Safety, robot: Robot | None = None, **more):
     return design_motion(robot or Robot.builtin("arm3r"), MotionRequest(safety=safety, **QUICK, **more))
 
 
-def test_without_shapes_and_box_the_headline_says_so_and_the_motion_is_careful():
+def test_without_floor_and_box_the_headline_says_so_and_the_motion_is_careful():
     data, robot = designed(Safety()), Robot.builtin("arm3r")
-    assert data.unchecked.startswith("NOT checked against the robot itself, the floor")
+    assert data.unchecked.startswith("NOT checked against the floor and objects around it")
+    assert data.checked == "checked against the robot itself"
     headline = overview(data)["headline"]
     assert data.unchecked in headline and "inside all limits" not in headline
     motion = data.excitation.core.at(np.linspace(0.0, 6.0, 600))

@@ -14,7 +14,8 @@ from dynid.arrays import Array, Ints
 from dynid.errors import RobotError
 from dynid.robot.mjcf_text import SIZE_COUNTS, ElementPose, MjcfText, placed_geom, unique_name
 from dynid.robot.pose import from_xyz_rpy
-from dynid.robot.robot import BASE, Robot
+from dynid.robot.robot import BASE, MeshShape, Robot
+from dynid.robot.robot_files import PACKAGE_SCHEME, find_in_package
 from dynid.robot.urdf_text import SHAPE_SIZES, parse_urdf, parse_xml
 
 VisualKind = Literal["box", "cylinder", "capsule", "sphere", "ellipsoid", "mesh"]
@@ -244,6 +245,53 @@ def read_mesh(path: str | Path) -> Mesh:
         raise RobotError(f"mesh '{path.name}' is damaged: a triangle refers to a vertex that does not exist",
                          code="damaged-mesh")
     return mesh
+
+
+def mesh_hull(mesh: MeshShape) -> Array:
+    """Return the corners (k, 3) of the convex hull of a collision mesh in its body's frame, m.
+
+    Raises:
+        RobotError: the file does not exist or cannot be read (code as in `read_mesh`, or "no-such-mesh").
+    """
+    from scipy.spatial import ConvexHull, QhullError
+
+    if mesh.scale is None:
+        raise RobotError(f"the scale of mesh '{mesh.name}' is not three numbers", code="damaged-mesh")
+    points = read_mesh(find_mesh(mesh)).points * np.asarray(mesh.scale)
+    try:
+        points = points[ConvexHull(points).vertices]
+    except (QhullError, ValueError):  # all points are in a plane
+        points = np.unique(points, axis=0)
+    return np.asarray(points @ mesh.pose[:3, :3].T + mesh.pose[:3, 3])
+
+
+def find_mesh(mesh: MeshShape) -> Path:
+    """Return the file of a collision mesh.
+
+    A package:// address is searched in the folder of the robot file and in all folders above, then as
+    `find_in_package` does. Other names are paths, relative to the folder of the robot file.
+    """
+    missing = RobotError(f"mesh file '{mesh.name}' does not exist", code="no-such-mesh")
+    scheme, _, rest = mesh.name.rpartition("://")
+    inside = PurePosixPath(rest)
+    places: list[Path] = []
+    if scheme in ("package", "model") and ".." not in inside.parts and len(inside.parts) > 1:
+        for folder in () if mesh.folder is None else (mesh.folder.resolve(), *mesh.folder.resolve().parents):
+            places += [folder / inside, *([folder.joinpath(*inside.parts[1:])] if folder.name == inside.parts[0] else [])]
+    elif scheme in ("", "file") and rest and (mesh.folder is not None or inside.is_absolute()):
+        places.append((mesh.folder or Path()) / inside)
+    for place in places:
+        try:
+            if place.is_file():
+                return place
+        except (OSError, ValueError):  # a name that no file can have
+            raise missing from None
+    if scheme == "package":
+        try:
+            return find_in_package(PACKAGE_SCHEME + rest)
+        except RobotError:
+            raise missing from None
+    raise missing
 
 
 class MeshFiles:

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from dynid.arrays import Array
 from dynid.errors import DynidError
-from dynid.excitation import ExcitingMotion, Limits, Workspace
+from dynid.excitation import ExcitingMotion, Limits
 from dynid.excitation.limits.limits_file import BoxTable, LimitsTable, SpaceTable
-from dynid.excitation.limits.workspace import skeleton
+from dynid.excitation.limits.workspace import upward
 from dynid.report.pages.motion import LowestPoint, MotionData
 from dynid.robot import BASE, Robot
 
@@ -20,7 +20,8 @@ RANGE_SHARE = 0.5  # share of each joint's range, around the home posture
 MAX_REACH = 0.8  # rad from home (45 degrees): no link of an upright arm reaches the floor
 _HEIGHT_RATE = 1000.0  # Hz: rate at which heights are computed; a point at 2 m/s moves by 2 mm between two samples
 _HEIGHT_CHUNK = 20_000  # postures computed at a time: about 50 MB of capsule ends
-_MAX_CONSTANT_HEIGHT = 1e-6  # m: heights of a link that neither rises nor sinks differ by rounding errors only
+_SAME_HEIGHT = 1e-6  # m: heights that differ less differ by rounding errors
+_MAX_CONSTANT_HEIGHT = 1e-3  # m: an end of a link whose height changes less does not depend on the motion
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Safety:
 
     Attributes:
         box: lower and upper corner (6 numbers, m, base frame) of the allowed space of all links.
-        floor: height of the floor, m, base frame; links stay above it.
-        radius: radius of capsules along the links of a robot without collision shapes, m; they must not collide.
+        floor: height of the floor, m, against gravity from the base; links stay above it.
+        radius: radius of links without collision shapes, m; default: a share of the robot's longest chain of links.
         speed: share of each joint's top speed, `SPEED_SHARE` by default.
         full_range: use the whole range of the joints although collisions are not checked.
     """
@@ -46,10 +47,14 @@ class Safety:
         if self.box is not None and len(self.box) != 6:
             raise DynidError(f"a box has six numbers, its lower and its upper corner, got {len(self.box)}",
                              "--box X1,Y1,Z1,X2,Y2,Z2, in metres")
+        for name, value in (("floor", self.floor), ("radius", self.radius)):
+            if value is not None and not (np.isfinite(value) and (name == "floor" or value >= 0.0)):
+                raise DynidError(f"the {name} must be a finite number{' of zero or more' if name == 'radius' else ''}, "
+                                 f"got {value:g}", f"give --{name} in metres")
         if not self.asked:
             return LimitsTable()
         inside = None if self.box is None else BoxTable(lower=self.box[:3], upper=self.box[3:])
-        return LimitsTable(space=SpaceTable(table=self.floor, inside=inside, radius=self.radius or 0.0))
+        return LimitsTable(space=SpaceTable(table=self.floor, inside=inside, radius=self.radius))
 
     @property
     def asked(self) -> bool:
@@ -95,53 +100,56 @@ def part_of_range(limits: Limits, robot: Robot, home: ArrayLike | None) -> tuple
 def unchecked(limits: Limits) -> str:
     """Return text on the collisions that were not checked within these limits; empty if all were checked."""
     space = limits.space
-    itself = space is not None and len(space.pairs) > 0
-    around = space is not None and len(space.planes) > 0
-    if itself and around:
+    missing = [] if space is not None and space.self_collision else ["the robot itself"]
+    if space is None or not space.has_floor:
+        missing.append("the floor")
+        if space is None or not (space.planes or space.obstacles):
+            missing.append("objects around it")
+    if not missing:
         return ""
-    if itself:
-        return "NOT checked against the floor and objects around it (--floor, --box)"
-    if around:
-        return "NOT checked against the robot itself (--radius, or collision shapes in the URDF)"
-    return "NOT checked against the robot itself, the floor and objects around it (--box, --floor, --radius)"
+    options = "(--box, --floor)" if "the floor" in missing else "(self_collision in the limits file)"
+    return f"NOT checked against {', '.join(missing[:-1])}{' and ' if len(missing) > 1 else ''}{missing[-1]} {options}"
 
 
-def floor_height(limits: Limits) -> float | None:
-    """Return the height, m, of the highest horizontal plane that all links stay above, or None if there is none."""
-    planes = () if limits.space is None else limits.space.planes
-    return max((plane.offset for plane in planes if plane.normal[2] > 1.0 - 1e-9), default=None)
+def checked(limits: Limits) -> str:
+    """Return text on the collisions that were checked for every link within these limits; may be empty."""
+    space = limits.space
+    if space is None or any(not link.checked for link in space.links):
+        return ""
+    words = [*(["the floor"] if space.has_floor else []), *(["the robot itself"] if space.self_collision else [])]
+    return f"checked against {' and '.join(words)}" if words else ""
 
 
 def lowest_point(robot: Robot, motion: ExcitingMotion) -> LowestPoint | None:
-    """Return the lowest point of all links over a motion; None for a robot with a free base, or if no link changes its
-    height.
+    """Return the lowest point of all links over a motion; None for a robot with a free base, or if no end of a link
+    changes its height.
 
-    Links have the shapes that collisions are checked with; a link without a shape is the line between its joints.
+    Links have the shapes that collisions are checked with.
     """
-    if robot.has_free_base:
+    space = motion.limits.space
+    if robot.has_free_base or space is None:
         return None
-    own = () if motion.limits.space is None else tuple(
-        capsule for capsule in motion.limits.space.capsules if capsule.body != BASE)
-    shaped = {capsule.body for capsule in own}
-    capsules = (*own, *(capsule for capsule in skeleton(robot, 0.0) if capsule.body not in shaped))
-    none = np.zeros((0, 2), dtype=np.int64)
-    links = Workspace(robot, capsules, (), none, none)
-    radii = np.array([capsule.radius for capsule in capsules])
+    own = [k for k, capsule in enumerate(space.capsules[:len(space.capsules) - len(space.obstacles)])
+           if capsule.body != BASE]
+    radii, up = np.array([space.capsules[k].radius for k in own]), upward(robot)
     t = np.linspace(0.0, motion.trajectory.duration, 1 + max(1, round(motion.trajectory.duration * _HEIGHT_RATE)))
-    highest, lowest = np.full(len(capsules), -np.inf), np.full(len(capsules), np.inf)
-    rows = np.zeros(len(capsules), dtype=np.int64)
+    highest, lowest = np.full((len(own), 2), -np.inf), np.full((len(own), 2), np.inf)
+    rows = np.zeros((len(own), 2), dtype=np.int64)
     for start in range(0, len(t), _HEIGHT_CHUNK):
-        heights = links.ends(motion.configurations(t[start:start + _HEIGHT_CHUNK]))[0][..., 2].min(axis=2) - radii
+        ends = space.ends(motion.configurations(t[start:start + _HEIGHT_CHUNK]))[:, own]
+        heights = ends @ up - radii[:, None]
         rows = np.where(heights.min(axis=0) < lowest, start + heights.argmin(axis=0), rows)
         lowest, highest = np.minimum(lowest, heights.min(axis=0)), np.maximum(highest, heights.max(axis=0))
-    moving = np.flatnonzero(highest - lowest > _MAX_CONSTANT_HEIGHT)
-    if not len(moving):
+    lowest = np.where(highest - lowest > _MAX_CONSTANT_HEIGHT, lowest, np.inf)
+    if not np.isfinite(lowest).any():
         return None
-    k = int(moving[np.argmin(lowest[moving])])
-    at = float(t[rows[k]])
-    ends = links.ends(motion.configurations(np.array([at])))[0][0, k]
-    x, y, _ = ends[np.argmin(ends[:, 2])].tolist()
-    return LowestPoint([x, y, float(lowest[k])], capsules[k].name, at, floor_height(motion.limits))
+    link, end = np.unravel_index(int(np.argmin(lowest)), lowest.shape)
+    at = float(t[rows[link, end]])
+    point = space.ends(motion.configurations(np.array([at])))[0, own[link], end] - radii[link] * up
+    height = float(point @ up)
+    floors = [height - float(plane.normal @ point - plane.offset) / float(plane.normal @ up)  # below the point
+              for plane in space.floors]
+    return LowestPoint(point.tolist(), height, space.capsules[own[link]].name, at, max(floors, default=None))
 
 
 def with_warnings(data: MotionData) -> MotionData:
@@ -155,7 +163,7 @@ def with_warnings(data: MotionData) -> MotionData:
         warnings.append(f"{data.unchecked}: watch the first run at low speed, one hand on the emergency stop.")
     if low is not None:
         text = f"lowest point of the motion is {height_words(low)} ({low.link}, after {low.time:.1f} s)"
-        if low.height >= (0.0 if low.floor is None else low.floor):
+        if low.height >= (0.0 if low.floor is None else low.floor) - _SAME_HEIGHT:
             notes = (*notes, f"the {text}")
         else:
             advice = "; to keep it above the floor, give --floor" if low.floor is None else ""
@@ -164,8 +172,15 @@ def with_warnings(data: MotionData) -> MotionData:
 
 
 def height_words(low: LowestPoint) -> str:
-    """Return the height of a lowest point in relation to the floor, and to the base plane if that is another plane."""
+    """Return the height of a lowest point in relation to the floor, and to the horizontal plane through the origin of
+    the base if that is another plane."""
     heights = [*([] if low.floor is None else [(low.height - low.floor, "the floor")]),
-               *([] if low.floor == 0.0 else [(low.height, "the base plane")])]
+               *([] if low.floor is not None and abs(low.floor) < _SAME_HEIGHT else [(low.height, "the base plane")])]
     return " and ".join(f"{abs(height):.2f} m {'above' if height >= 0 else 'below'} {plane}"
                         for height, plane in heights)
+
+
+def safety_sentences(data: MotionData) -> tuple[str, ...]:
+    """Return what a motion was checked against, in a sentence, and its warnings."""
+    done = (f"{data.checked[0].upper()}{data.checked[1:]}.",) if data.checked else ()
+    return (*done, *data.warnings)

@@ -12,7 +12,7 @@ from robots import random_robot
 
 from dynid.errors import DynidError
 from dynid.excitation import Capsule, HalfSpace, Workspace, box, inside_box, sphere
-from dynid.excitation.limits.workspace import capsule_around, skeleton
+from dynid.excitation.limits.workspace import capsule_around, represent_links
 from dynid.robot import BASE, Body, Robot, Shape
 
 
@@ -29,7 +29,7 @@ def test_distances_are_the_smallest_between_points_of_the_capsules() -> None:
     place = space()
     q = np.random.default_rng(1).normal(size=(12, 4))
     slack = place.slack(q)
-    ends, _ = place.ends(q)
+    ends = place.ends(q)
     u = np.linspace(0, 1, 401)[:, None]
     for i in range(12):
         for k, (p, r) in enumerate(place.pairs):
@@ -37,9 +37,9 @@ def test_distances_are_the_smallest_between_points_of_the_capsules() -> None:
             two = ends[i, r, 0] + u * (ends[i, r, 1] - ends[i, r, 0])
             brute = np.linalg.norm(one[:, None] - two[None], axis=2).min()
             assert slack[i, k] == pytest.approx(brute - place.capsules[p].radius - place.capsules[r].radius, abs=2e-3)
-        for k, (w, p) in enumerate(place.sides):
+        for k, (w, p, end) in enumerate(place.sides):
             plane = place.planes[w]
-            brute = (ends[i, p] @ plane.normal).min() - plane.offset - place.capsules[p].radius
+            brute = ends[i, p, end] @ plane.normal - plane.offset - place.capsules[p].radius
             assert slack[i, len(place.pairs) + k] == pytest.approx(brute, abs=1e-12)
 
 
@@ -81,9 +81,10 @@ def test_collision_geometry_of_a_urdf_is_used() -> None:
     robot = random_robot(np.random.default_rng(5), 3, prismatic=0.0, branch=0.0)
     bodies = tuple(Body(b.name, b.inertia, (Shape("cylinder", (0.03, 0.2), np.eye(4), b.name),)) for b in robot.bodies)
     place = Workspace.from_robot(replace(robot, bodies=bodies))
-    assert [c.name for c in place.capsules] == ["link1", "link2", "link3"]
+    assert {c.name for c in place.capsules if c.body != BASE} == {"link1", "link2", "link3"}
+    assert all(link.checked[0] == "shapes" for link in place.links)
     assert all(abs(a - b) > 1 for a, b in place.pairs)  # neighbours may touch
-    assert len(skeleton(robot, 0.02)) >= 3
+    assert len(represent_links(robot, 0.02)[0]) >= 3
 
 
 def test_space_without_sense() -> None:

@@ -70,12 +70,13 @@ export class MotionStep {
     };
     const input = (name, label, placeholder, hint, given = {}) => add(name, label, el("input", { type: "number", step: "any", placeholder, ...given }), hint);
     const text = (name, label, hint, wide = false) => add(name, label, el("input", { type: "text", autocomplete: "off" }), hint, wide);
-    const room = [input("floor", "Height of the floor, m", "not checked", "base frame; all links stay above it"),
+    const room = [input("floor", "Height of the floor, m", "not checked", "above the origin of the base; all links stay above it"),
       text("box", "Box around all links, m", "base frame, two corners: x1, y1, z1, x2, y2, z2", true)];
     this.safety.box.placeholder = "not checked";
-    input("radius", "Radius of the links, m", "", "for collisions of links without a shape in the robot file", { min: 0 });
+    input("radius", "Radius of the links, m", "5 % of the longest chain", "of links without readable collision shapes", { min: 0 });
     input("speed", "Largest speed, share of the joints' top speeds", "0.6", "above 0, at most 1", { min: 0, max: 1 });
     input("margin", "Margin to the limits, share", "0.05", "of the robot's ranges, velocities and torques", { min: 0, max: 0.49 });
+    text("gravity", "Gravity in the base frame, m/s²", "of a base that is tilted or hangs; it turns the floor, too");
     text("home", "Posture at the start and the end, rad or m", "one number per joint, separated by commas", true);
     this.standing = text("standing", "Standing feet", "frames of the feet that stand still, separated by commas");
     const feet = [this.standing, text("sole", "Size of the soles, m", "length, width; empty for feet that are points"),
@@ -155,7 +156,8 @@ export class MotionStep {
     const motion = await attempt(this.root, () => get(resultPath(id, "motion.json")));
     if (!motion) return;
     this.found.parentElement.hidden = false;
-    const warnings = this.results.find((one) => one.id === id)?.warnings ?? motion.warnings;
+    const warnings = this.results.find((one) => one.id === id)?.warnings ?? [];
+    const checked = (motion.sentences || []).filter((text) => !warnings.includes(text));
     const lowest = motion.surroundings?.lowest;
     const offer = el("span"), next = el("div");
     const allow = (allowed) => {
@@ -164,7 +166,8 @@ export class MotionStep {
       fill(next, allowed ? note("Run motion.csv on the robot, record positions and torques, and upload the log in step 3.", warnings.length ? "" : "good") : []);
     };
     allow(!warnings.length);
-    fill(this.found, warnings.length ? el("fieldset", { class: "note", "data-where": "motion.confirmed" }, el("legend", { class: "quiet", text: "Warnings about this motion" }),
+    fill(this.found, checked.length ? el("p", { class: "headline", text: checked.map((text) => onPage(text, "motion")).join(" ") }) : null,
+    warnings.length ? el("fieldset", { class: "note", "data-where": "motion.confirmed" }, el("legend", { class: "quiet", text: "Warnings about this motion" }),
       warnings.map((text, i) => el("p", { class: i ? "" : "headline", text: onPage(text, "motion") })), checkbox("I have read this and let the robot run the motion nevertheless", false, allow)) : null,
     el("div", { class: "row" }, button("Play", () => {
       this.play(motion);

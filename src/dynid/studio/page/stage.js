@@ -126,7 +126,7 @@ export class Stage {
     this.placeFloor();
     const { lowest } = around || {};
     this.arm.haunt(lowest?.q_tree ?? null, LOWEST_POSTURE);
-    if (around) this.room = [...this.sides(around), ...this.solids(around), ...(lowest ? this.plumb(lowest.point, lowest.floor ?? 0) : [])];
+    if (around) this.room = [...this.sides(around), ...this.solids(around), ...(lowest ? this.plumb(lowest) : [])];
     this.label.textContent = lowest?.words || "";
     this.view.draw();
     emit("surrounded", this.room);
@@ -158,10 +158,10 @@ export class Stage {
   }
 
   // A ball at the lowest point and a line from there to the plane that its height refers to.
-  plumb(point, plane) {
-    const ball = 0.018 * this.arm.size, thin = 0.004 * this.arm.size, [x, y, z] = point;
+  plumb({ point, foot }) {
+    const ball = 0.018 * this.arm.size, thin = 0.004 * this.arm.size, far = length(minus(foot, point));
     return [{ shape: this.shapes.sphere, pose: multiply(translation(point), scaling([ball, ball, ball])), color: LOWEST },
-      { shape: this.shapes.cylinder, pose: multiply(translation([x, y, (z + plane) / 2]), scaling([thin, thin, Math.abs(z - plane)])), color: LOWEST }];
+      ...(far < 1e-6 ? [] : [{ shape: this.shapes.cylinder, pose: multiply(multiply(along(point, foot), translation([0, 0, far / 2])), scaling([thin, thin, far])), color: LOWEST }])];
   }
 
   placeLabel() {

@@ -14,6 +14,7 @@ import numpy as np
 
 from dynid.errors import DynidError
 from dynid.excitation import Search, Standing
+from dynid.excitation.limits.workspace import upward
 from dynid.excitation.information import nominal_base_values
 from dynid.excitation.search.experiment_design import BestSoFar
 from dynid.excitation.trajectories.families import family_named
@@ -21,10 +22,10 @@ from dynid.files import write_json
 from dynid.model.registry import FRICTION
 from dynid.progress import Progress
 from dynid.report.pages.motion import MotionData, write_motion
-from dynid.robot import BASE
 from dynid.runs.models import make_robot
 from dynid.runs.motion_design import MotionRequest, design_motion, motion_facts
-from dynid.runs.safe_motion import Safety, height_words
+from dynid.runs.safe_motion import Safety, height_words, safety_sentences
+from dynid.runs.settings import RunSettings
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.log import replay
 from dynid.studio.tasks.numbers import plain
@@ -45,10 +46,11 @@ _STANDING: Mapping[str, tuple[str, float, float]] = {
 def motion_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Design a motion for the robot of the run, inside its limits. Return the id of the result."""
     settings = run_settings(bounds, logs=False)
-    request, command = _request(params, settings.robot, bounds)
+    request, command, gravity = _request(params, settings, bounds)
     live = _Live(voice, request.search.budget or _MAX_SECONDS)
     with bounds.trusting(settings.robot):
         robot = make_robot(settings, allows_free_base=True)
+        robot = robot if gravity is None else robot.with_gravity(gravity)
         with live:
             listened = replace(request, search=replace(request.search, best=live.take))
             data = design_motion(robot, listened, live.progress)
@@ -92,8 +94,10 @@ def _numbers(params: Mapping[str, Any], name: str, count: int | None = None) -> 
     return values
 
 
-def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tuple[MotionRequest, str]:
-    """Return the checked request of the page, and the equivalent command line."""
+def _request(params: Mapping[str, Any], settings: RunSettings, bounds: Confinement
+             ) -> tuple[MotionRequest, str, tuple[float, ...] | None]:
+    """Return the checked request of the page, the equivalent command line, and gravity (3,) if it is not the robot's.
+    """
     def number(name: str, default: float, low: float, high: float) -> float:
         value = _number(params, name, low, high)
         return default if value is None else value
@@ -104,6 +108,7 @@ def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tupl
                     _number(params, "radius", 0.0, _MAX_METRES), _number(params, "speed", 0.0, 1.0),
                     bool(params.get("full_range")))
     margin, home = _number(params, "margin", 0.0, 0.49), _numbers(params, "home")
+    gravity = _numbers(params, "gravity", 3) or (settings.gravity if isinstance(settings.gravity, tuple) else None)
     kinds = params.get("friction") or []
     kinds = [kinds] if isinstance(kinds, str) else list(kinds)
     unknown = next((kind for kind in kinds if kind not in FRICTION), None)
@@ -118,15 +123,15 @@ def _request(params: Mapping[str, Any], robot: str, bounds: Confinement) -> tupl
         "kind": family, "duration": duration, "harmonics": harmonics, "budget": seconds, "seed": seed,
         "friction": ",".join(kinds) or None, "rotor": bool(params.get("rotor")), "criterion": criterion,
         "limits": limits, "margin": margin, "floor": safety.floor, "box": safety.box, "radius": safety.radius,
-        "speed": safety.speed, "full-range": safety.full_range, "home": home,
+        "speed": safety.speed, "full-range": safety.full_range, "home": home, "gravity": gravity,
         **({} if standing is None else {
             "standing": ",".join(standing.feet), "sole": standing.sole,
             **{name.replace("_", "-"): _number(params, name, *span) for name, (_, *span) in _STANDING.items()}})}
-    command = shlex.join(["dynid", "excite", robot, "-o", MOTION_FILES[0], *(
+    command = shlex.join(["dynid", "excite", settings.robot, "-o", MOTION_FILES[0], *(
         word for name, value in options.items() for word in _option_words(name, value))])
     return MotionRequest(friction=tuple(kinds), rotor=bool(params.get("rotor")), limits=limits, criterion=criterion,
                          family=family_named(family, duration, harmonics), rate=_PLOT_HZ, margin=margin, home=home,
-                         search=Search(seconds, None, seed), command=command, standing=standing, safety=safety), command
+                         search=Search(seconds, None, seed), command=command, standing=standing, safety=safety), command, gravity
 
 
 def _option_words(name: str, value: Any) -> list[str]:
@@ -198,7 +203,8 @@ def _curves(data: MotionData) -> dict[str, Any]:
     t = np.linspace(0.0, path.duration, min(_PLOT_POINTS, max(2, round(path.duration * _PLOT_HZ))))
     at = path.at(t)
     base = data.excitation.configurations(t)[:, :7] if data.robot.has_free_base else None
-    return {"surroundings": _surroundings(data), "warnings": list(data.warnings), "t": plain(t, 9), "q": plain(at.q.T, _PLOT_DIGITS), "dq": plain(at.dq.T, _PLOT_DIGITS),
+    return {"surroundings": _surroundings(data), "sentences": list(safety_sentences(data)),
+            "t": plain(t, 9), "q": plain(at.q.T, _PLOT_DIGITS), "dq": plain(at.dq.T, _PLOT_DIGITS),
             "ddq": plain(at.ddq.T, _PLOT_DIGITS), "joints": list(data.excitation.limits.names),
             **replay(data.robot, t, at.q, base), "condition": plain(data.excitation.condition),
             "limits": motion_facts(data)["limits"], "notes": list(data.notes)}
@@ -220,8 +226,10 @@ def _surroundings(data: MotionData) -> dict[str, Any]:
         else:
             upper[axis] = min(upper[axis], -plane.offset)
     obstacles = [{"a": plain(one.a), "b": plain(one.b), "radius": one.radius}
-                 for one in (() if space is None else space.capsules) if one.body == BASE]
+                 for one in (() if space is None else space.obstacles)]
     low = data.lowest
-    lowest = None if low is None else {**low.to_dict(), "words": f"lowest point: {height_words(low)}", "q_tree": plain(
+    lowest = None if low is None else {
+        **low.to_dict(), "foot": plain(np.array(low.point) - (low.height - (low.floor or 0.0)) * upward(data.robot)),
+        "words": f"lowest point: {height_words(low)}", "q_tree": plain(
         tree_positions(data.robot, data.excitation.configurations(np.array([low.time])))[0])}
     return {"lower": plain(lower), "upper": plain(upper), "walls": walls, "obstacles": obstacles, "lowest": lowest}

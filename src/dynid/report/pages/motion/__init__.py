@@ -27,7 +27,8 @@ def overview(data: MotionData) -> Mapping[str, Any]:
     approach = "" if found.trajectory is found.core else \
         f", {seconds(found.trajectory.duration)} including the approach from and to home"
     ends = "interrupted: best motion found so far" if found.interrupted else (
-        f"inside the joint limits, {data.unchecked}" if data.unchecked else "inside all limits")
+        ", ".join(filter(None, ("inside the joint limits" if data.unchecked else "inside all limits", data.checked,
+                                data.unchecked))))
     return {"headline": f"{data.robot.name} moves for {seconds(found.core.duration)}{approach}: {ends}.",
             "cards": cards(data), "notes": data.notes}
 

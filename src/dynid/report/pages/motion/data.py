@@ -24,20 +24,17 @@ class LowestPoint:
 
     Attributes:
         point: the point (3,), m, base frame.
+        height: height of the point against gravity from the origin of the base frame, m.
         link: name of its link.
         time: time at which it is reached, s.
-        floor: height of the floor of the design, m, or None if none was given.
+        floor: height of the floor below the point, m, or None if none was given.
     """
 
     point: list[float]
+    height: float
     link: str
     time: float
     floor: float | None
-
-    @property
-    def height(self) -> float:
-        """Height of the point, m, base frame."""
-        return self.point[2]
 
     @output_fields(own_fields=True)
     def to_dict(self) -> dict[str, Any]:
@@ -59,6 +56,7 @@ class MotionData:
         command: command line that repeats the design.
         sizes: (base,), reference values of the optimisation criterion, or None.
         unchecked: text on obstacles that the motion was not checked against.
+        checked: text on obstacles that the motion was checked against, with every link.
         lowest: lowest point of the links, or None if it is not known.
         warnings: what a person must know before a robot follows the motion, the most important sentence first.
     """
@@ -74,6 +72,7 @@ class MotionData:
     command: str = ""
     sizes: Array | None = None
     unchecked: str = ""
+    checked: str = ""
     lowest: LowestPoint | None = None
     warnings: tuple[str, ...] = ()
 
