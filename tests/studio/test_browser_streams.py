@@ -76,8 +76,11 @@ def test_motion_is_searched_played_and_taken_away(loaded: Any, tmp_path: Path) -
     assert "done" not in (page.get_attribute("#tab-motion", "class") or "")
     shown = page.inner_text("#panel-motion fieldset.note")
     assert "NOT checked against" in shown and "emergency stop" in shown and "“Height of the floor”" in shown
-    texts = page.locator("#panel-motion, #progress").evaluate_all("""(all) => all.map((one) => { const copy =
-        one.cloneNode(true); for (const pre of copy.querySelectorAll('pre')) pre.remove(); return copy.textContent; })""")
+    texts = page.locator("#panel-motion, #progress").evaluate_all("""(all) => all.map((one) => {
+        const copy = one.cloneNode(true);
+        for (const pre of copy.querySelectorAll('pre')) pre.remove();
+        return copy.textContent;
+    })""")
     assert not any("--" in text for text in texts)
     assert page.inner_text("#lowest").endswith("m above the base plane")
     page.click("#panel-motion button:text-is('Play')")
