@@ -74,8 +74,8 @@ ARM = """<robot name="arm"><link name="base"/>
 <joint name="b" type="revolute"><parent link="upper"/><child link="lower"/><origin xyz="0.4 0 0"/><axis xyz="0 1 0"/>
 <limit lower="-2" upper="2" velocity="4" effort="40"/></joint></robot>""".format(rod="""
 <inertial><origin xyz="0.2 0 0"/><mass value="2"/><inertia ixx="0.01" ixy="0" ixz="0" iyy="0.03" iyz="0" izz="0.03"/>
-</inertial><collision><origin xyz="0.2 0 0" rpy="0 1.5707963267948966 0"/><geometry><cylinder radius="0.05" length="0.4"/>
-</geometry></collision>""")
+</inertial><collision><origin xyz="0.2 0 0" rpy="0 1.5707963267948966 0"/>
+<geometry><cylinder radius="0.05" length="0.4"/></geometry></collision>""")
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["upright", "on its side"])
@@ -95,7 +95,7 @@ def test_lowest_point_is_that_of_forward_kinematics(turned):
     heights = np.array(points)[..., 0 if turned else 2] - 0.05
     low = data.lowest
     assert low.height == pytest.approx(heights.min(), abs=1e-4) and low.floor is None
-    row, link = np.unravel_index(np.argmin(heights), heights.shape)
+    link = np.argmin(heights.min(axis=0))
     assert low.link == ("upper", "lower")[link] and heights[round(low.time * 1e3) - 1:][:3].min() < low.height + 1e-3
     assert low.point[0 if turned else 2] == pytest.approx(low.height, abs=1e-9)
 

@@ -31,7 +31,8 @@ def test_kuka_log_ends_in_an_open_report(page: Any, data: Callable[..., Path]) -
     assert "identified by wls" in page.frame_locator("#panel-use iframe").locator("h1").inner_text()
 
 
-def test_motion_of_a_ur10_above_a_floor_is_nowhere_below_it(page: Any, data: Callable[..., Path], tmp_path: Path) -> None:
+def test_motion_of_a_ur10_above_a_floor_is_nowhere_below_it(page: Any, data: Callable[..., Path],
+                                                            tmp_path: Path) -> None:
     """The downloaded motion, row by row at 1 kHz, in Pinocchio: every joint by the radius of its link above the floor,
     and every frame above it. Its meshes are missing, and only its tool has a collision shape."""
     pinocchio = pytest.importorskip("pinocchio")

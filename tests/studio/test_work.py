@@ -162,7 +162,7 @@ def test_unchecked_motion_is_downloaded_only_with_confirmation(client: Client, u
     ({"harmonics": 1e9}, "motion.harmonics"), ({"floor": "low"}, "motion.floor"), ({"floor": 1e6}, "motion.floor"),
     ({"radius": -0.1}, "motion.radius"), ({"speed": 1.5}, "motion.speed"), ({"margin": 0.5}, "motion.margin"),
     ({"box": "0, 0, 0, 1, 1"}, "motion.box"), ({"box": "0, 0, 0, 1, 1, nan"}, "motion.box"),
-    ({"home": "left"}, "motion.home")])
+    ({"home": "left"}, "motion.home"), ({"gravity": "0, 9.81"}, "motion.gravity")])
 def test_a_wrong_wish_for_a_motion_is_named(client: Client, wrong: dict[str, Any], where: str) -> None:
     job = client.job("motion", **wrong)
     assert job["state"] == "failed" and job["error"]["where"] == where

@@ -156,7 +156,7 @@ export class MotionStep {
     const motion = await attempt(this.root, () => get(resultPath(id, "motion.json")));
     if (!motion) return;
     this.found.parentElement.hidden = false;
-    const warnings = this.results.find((one) => one.id === id)?.warnings ?? [];
+    const warnings = motion.warnings ?? this.results.find((one) => one.id === id).warnings; // a result of an earlier version
     const checked = (motion.sentences || []).filter((text) => !warnings.includes(text));
     const lowest = motion.surroundings?.lowest;
     const offer = el("span"), next = el("div");
@@ -175,7 +175,7 @@ export class MotionStep {
     }, { class: "main" }), lowest ? button("Go to the lowest posture", () => this.goToLowest(motion)) : null, offer,
     el("a", { href: resultPath(id, "report.html"), target: "_blank", rel: "noopener", text: "Report" })), next,
     this.positions.root, motion.notes.length ? el("ul", { class: "remarks" }, motion.notes.map((text) => el("li", { text: onPage(text, "motion") }))) : null,
-    el("details", {}, el("summary", { text: "The same search without the studio" }), el("pre", { tabIndex: 0, role: "region", "aria-label": "Command for the same search", text: motion.command })));
+    el("details", { open: true }, el("summary", { text: "The same search without the studio" }), el("pre", { tabIndex: 0, role: "region", "aria-label": "Command for the same search", text: motion.command })));
     this.positions.show(() => ({
       data: motion.q.map((q, i) => ({ x: motion.t, y: q, type: "scatter", mode: "lines", name: motion.joints[i], line: { color: color(i), width: 1.5 } })),
       layout: { xaxis: { title: { text: "time, s" } }, yaxis: { title: { text: `position, ${[...new Set(freeJoints().map((joint) => unitOf(joint.kind).position))].join(" or ")}` } } } }));

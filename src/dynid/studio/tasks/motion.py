@@ -14,8 +14,8 @@ import numpy as np
 
 from dynid.errors import DynidError
 from dynid.excitation import Search, Standing
-from dynid.excitation.limits.workspace import upward
 from dynid.excitation.information import nominal_base_values
+from dynid.excitation.limits.workspace import upward
 from dynid.excitation.search.experiment_design import BestSoFar
 from dynid.excitation.trajectories.families import family_named
 from dynid.files import write_json
@@ -29,8 +29,8 @@ from dynid.runs.settings import RunSettings
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.log import replay
 from dynid.studio.tasks.numbers import plain
-from dynid.studio.tasks.run import keep_meta
 from dynid.studio.tasks.robot import tree_positions
+from dynid.studio.tasks.run import keep_meta
 from dynid.studio.tasks.settings import run_settings
 from dynid.studio.voice import ProgressChannel
 from dynid.studio.workspace import MOTION_FILES
@@ -46,7 +46,7 @@ _STANDING: Mapping[str, tuple[str, float, float]] = {
 def motion_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement) -> dict[str, Any]:
     """Design a motion for the robot of the run, inside its limits. Return the id of the result."""
     settings = run_settings(bounds, logs=False)
-    request, command, gravity = _request(params, settings, bounds)
+    request, gravity = _request(params, settings, bounds)
     live = _Live(voice, request.search.budget or _MAX_SECONDS)
     with bounds.trusting(settings.robot):
         robot = make_robot(settings, allows_free_base=True)
@@ -60,12 +60,12 @@ def motion_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confin
         data.excitation.save(folder / name)
     write_motion(data, folder / "report.html")
     write_json(folder / "results.json", motion_facts(data))
-    write_json(folder / "motion.json", {**_curves(data), "history": live.history, "command": command,
+    write_json(folder / "motion.json", {**_curves(data), "history": live.history, "command": request.command,
                                         "standard_errors": live.standard_errors})
     keep_meta(folder, "motion", data.excitation.criterion, robot.name, None, warnings=list(data.warnings))
-    condition = f"condition number {data.excitation.condition:.4g}"
-    return {"result": folder.name, "sentence": " ".join([*data.warnings, f"{condition[0].upper()}{condition[1:]}."])
-            if data.warnings else condition, "grade": "fair" if data.warnings else "good", "data": {"condition": plain(data.excitation.condition), "history": live.history,
+    return {"result": folder.name, "grade": "fair" if data.warnings else "good",
+            "sentence": " ".join([*data.warnings, f"condition number {data.excitation.condition:.4g}"]),
+            "data": {"condition": plain(data.excitation.condition), "history": live.history,
                      "standard_errors": live.standard_errors}}
 
 
@@ -95,9 +95,9 @@ def _numbers(params: Mapping[str, Any], name: str, count: int | None = None) -> 
 
 
 def _request(params: Mapping[str, Any], settings: RunSettings, bounds: Confinement
-             ) -> tuple[MotionRequest, str, tuple[float, ...] | None]:
-    """Return the checked request of the page, the equivalent command line, and gravity (3,) if it is not the robot's.
-    """
+             ) -> tuple[MotionRequest, tuple[float, ...] | None]:
+    """Return the checked request of the page with the equivalent command line, and gravity (3,), m/s^2, or None for
+    that of the robot file."""
     def number(name: str, default: float, low: float, high: float) -> float:
         value = _number(params, name, low, high)
         return default if value is None else value
@@ -129,9 +129,10 @@ def _request(params: Mapping[str, Any], settings: RunSettings, bounds: Confineme
             **{name.replace("_", "-"): _number(params, name, *span) for name, (_, *span) in _STANDING.items()}})}
     command = shlex.join(["dynid", "excite", settings.robot, "-o", MOTION_FILES[0], *(
         word for name, value in options.items() for word in _option_words(name, value))])
-    return MotionRequest(friction=tuple(kinds), rotor=bool(params.get("rotor")), limits=limits, criterion=criterion,
-                         family=family_named(family, duration, harmonics), rate=_PLOT_HZ, margin=margin, home=home,
-                         search=Search(seconds, None, seed), command=command, standing=standing, safety=safety), command, gravity
+    return MotionRequest(
+        friction=tuple(kinds), rotor=bool(params.get("rotor")), limits=limits, margin=margin, criterion=criterion,
+        home=home, family=family_named(family, duration, harmonics), search=Search(seconds, None, seed), rate=_PLOT_HZ,
+        command=command, safety=safety, standing=standing), gravity
 
 
 def _option_words(name: str, value: Any) -> list[str]:
@@ -150,8 +151,9 @@ def _standing(params: Mapping[str, Any]) -> Standing | None:
     if not feet:
         return None
     sole = cast("tuple[float, float] | None", _numbers(params, "sole", 2))
-    values = {name: _number(params, field, *span) for field, (name, *span) in _STANDING.items()}
-    return Standing(feet, sole, **{name: value for name, value in values.items() if value is not None})
+    given = {name: _number(params, field, *span) for field, (name, *span) in _STANDING.items()}
+    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return Standing(feet, sole, **values)
 
 
 class _Live:
@@ -203,8 +205,8 @@ def _curves(data: MotionData) -> dict[str, Any]:
     t = np.linspace(0.0, path.duration, min(_PLOT_POINTS, max(2, round(path.duration * _PLOT_HZ))))
     at = path.at(t)
     base = data.excitation.configurations(t)[:, :7] if data.robot.has_free_base else None
-    return {"surroundings": _surroundings(data), "sentences": list(safety_sentences(data)),
-            "t": plain(t, 9), "q": plain(at.q.T, _PLOT_DIGITS), "dq": plain(at.dq.T, _PLOT_DIGITS),
+    return {"surroundings": _surroundings(data), "warnings": list(data.warnings),
+            "sentences": list(safety_sentences(data)), "t": plain(t, 9), "q": plain(at.q.T, _PLOT_DIGITS), "dq": plain(at.dq.T, _PLOT_DIGITS),
             "ddq": plain(at.ddq.T, _PLOT_DIGITS), "joints": list(data.excitation.limits.names),
             **replay(data.robot, t, at.q, base), "condition": plain(data.excitation.condition),
             "limits": motion_facts(data)["limits"], "notes": list(data.notes)}
