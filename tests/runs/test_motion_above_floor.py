@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from robots import to_pinocchio
 
 from dynid.arrays import Array
 from dynid.cli.main import main
+from dynid.dynamics.following import tree_motion
 from dynid.excitation import read_trajectory
 from dynid.robot import Robot, builtin_names
 from dynid.robot.pose import from_xyz_rpy
@@ -22,7 +24,6 @@ pin = pytest.importorskip("pinocchio")
 pytestmark = pytest.mark.usefixtures("one_start")
 
 QUICK = ("--rounds", "1", "--duration", "8", "--harmonics", "3")
-LEVEL = (0.0, 0.0, -9.81)
 RATE = 1000.0  # Hz: rows of the motion that are judged
 FIXED_END = 1e-3  # m: a height that changes less over random postures does not depend on the motion
 URDFS = {  # URDFs below DYNID_DATA, and the joints that are moved of those with more than one arm
@@ -33,7 +34,9 @@ URDFS = {  # URDFs below DYNID_DATA, and the joints that are moved of those with
     "kuka_lwr4/kuka_lwr4.urdf": "", "kuka_lwr4/kuka_lwr4_cogimon.urdf": "", "kuka_lwr4/kuka_lwr4_gaz.urdf": "",
     "kuka_lwr4/kuka_lwr4_centroepiaggio.urdf": "", "kuka_lwr4/kuka_lwr4_identified.urdf": "",
     "panda/panda_arm.urdf": "", "so101/so101_new_calib.urdf": "", "tx40/tx40_mdh_modified.urdf": ""}
-OPEN_CHAINS = [name for name in builtin_names() if Robot.builtin(name).followers is None]
+WITHOUT_LIMITS = ("emps", "scara2")  # of which no motion can be designed without a limits file
+BUILTIN = [name for name in builtin_names() if name not in WITHOUT_LIMITS]
+BELOW = {"delta": -0.75, "four-bar": -0.3}  # height of the floor, m, of robots that hang from their base
 
 
 class Judge:
@@ -63,7 +66,7 @@ class Judge:
             for collision in link.findall("collision"):
                 origin, pose = collision.find("origin"), np.eye(4)
                 if origin is not None:
-                    pose = from_xyz_rpy(*([float(x) for x in origin.get(key, "0 0 0").split()] for key in ("xyz", "rpy")))
+                    pose = from_xyz_rpy(*(list(map(float, origin.get(key, "0 0 0").split())) for key in ("xyz", "rpy")))
                 for shape in collision.find("geometry"):
                     yield frame.parentJoint, frame.placement.homogeneous @ pose, shape
 
@@ -100,12 +103,18 @@ class Judge:
         return float(self.heights(q, radius)[:, moves].min(initial=np.inf))
 
 
-def judge_of(robot: str | Path, joints: str, gravity: Sequence[float]) -> tuple[Judge, tuple[str, ...]]:
+def judged_motion(robot: str | Path, joints: str, gravity: Sequence[float], file: Path) -> tuple[Judge, Array]:
+    """Return the judge of a robot and the positions (samples, joints) of all joints that it moves."""
     own = Robot.load(robot)
     names = tuple(joints.split(",")) if joints else own.joint_names
-    is_file = isinstance(robot, Path)
-    model = pin.buildModelFromUrdf(str(robot)) if is_file else to_pinocchio(own)
-    return Judge(model, names, -np.asarray(gravity), robot if is_file else None), names
+    q, up = read_trajectory(file, names).q, -np.asarray(gravity or own.gravity.tolist())
+    if isinstance(robot, Path):  # some files have a negative friction, which Pinocchio refuses
+        text = re.sub(r"<dynamics[^>]*/>", "", robot.read_text(encoding="utf-8"))
+        return Judge(pin.buildModelFromXML(text), names, up, robot), q
+    if own.followers is not None:  # the loops are closed by dynid
+        zero = np.zeros_like(q)
+        return Judge(to_pinocchio(own.tree), own.tree.joint_names, up), tree_motion(own, q, zero, zero).q
+    return Judge(to_pinocchio(own), names, up), q
 
 
 def run(*arguments: object) -> int:
@@ -115,18 +124,17 @@ def run(*arguments: object) -> int:
 
 
 def height_of_motion(tmp_path: Path, capfd: pytest.CaptureFixture[str], robot: str | Path, floor: float, *,
-                     joints: str = "", gravity: Sequence[float] = LEVEL, command: Sequence[str] = ("excite",),
+                     joints: str = "", gravity: Sequence[float] = (), command: Sequence[str] = ("excite",),
                      options: Sequence[str] = QUICK) -> tuple[float, dict[str, Any]]:
     """Return the clearance above the floor of the motion that a command writes, m, and the command's JSON."""
     file = tmp_path / "motion.csv"
     code = run(command[0], robot, *command[1:], "--floor", floor, "--rate", RATE, "-o", file, "--json", *options,
                *(("--only", joints) if joints else ()),
-               *(() if tuple(gravity) == LEVEL else ("--gravity", ",".join(map(str, gravity)))))
+               *(("--gravity", ",".join(map(str, gravity))) if gravity else ()))
     out, err = capfd.readouterr()
     assert code == 0, err
     facts = json.loads(out)
-    judge, names = judge_of(robot, joints, gravity)
-    q = read_trajectory(file, names).q
+    judge, q = judged_motion(robot, joints, gravity, file)
     assert facts["checked"].startswith("checked against the floor")
     assert "floor" not in facts["unchecked"]
     assert all(link["checked"] for link in facts["links"])
@@ -146,27 +154,59 @@ def test_motion_above_a_floor_stays_above_it_as_judged_by_pinocchio(robot: str, 
         assert kinds["wrist_3_link"] == ["shapes", "capsule"] and "forearm_link" in kinds
 
 
+@pytest.mark.parametrize("kind", ["sines", *(pytest.param(kind, marks=pytest.mark.slow) for kind in (
+    "points", "spline", "friction", "gravity", "inertia", "coupling"))])
+def test_motion_without_optimisation_stays_above_a_floor(kind: str, data: Callable[..., Path], tmp_path: Path,
+                                                         capfd: Any) -> None:
+    clearance, facts = height_of_motion(tmp_path, capfd, data("models/ur5_robot.urdf"), -0.2, command=("motion", kind),
+                                        options=("--duration", "8", "--points", "5"))
+    assert clearance >= 0.0
+    assert kind == "points" or any("positions stay within" in note for note in facts["notes"])
+
+
+def test_commands_of_an_actuator_experiment_stay_above_a_floor(tmp_path: Path, data: Callable[..., Path],
+                                                               capfd: Any) -> None:
+    robot = data("so101/so101_new_calib.urdf")
+    options = ("--actuator", "pd", "--gain", "kp=20", "--gain", "kd=1", "--friction", "m1", "--duration", "12",
+               "--part", "6", "--only", "shoulder_pan,shoulder_lift,elbow_flex", "--json")
+    assert run("excite", robot, "-o", tmp_path / "low", "--floor", "0.3", *options) == 1
+    assert "--home" in capfd.readouterr().err and not (tmp_path / "low").exists()
+    assert run("excite", robot, "-o", tmp_path / "plan", "--floor", "0", *options) == 0
+    facts = json.loads(capfd.readouterr().out)
+    assert facts["collisions"].startswith("checked against the floor and the robot itself")
+    judged = 0
+    for file in sorted((tmp_path / "plan").glob("*.csv")):
+        rows = np.genfromtxt(file, delimiter=",", names=True)
+        names = [name.removeprefix("q_") for name in rows.dtype.names[1:]]
+        fine = np.arange(0.0, rows["t"][-1], 1.0 / RATE)
+        q = np.column_stack([np.interp(fine, rows["t"], rows[f"q_{name}"]) for name in names])
+        judge = Judge(pin.buildModelFromUrdf(str(robot)), names, (0.0, 0.0, 1.0), robot)
+        assert judge.lowest(q, 0.0) >= 0.0
+        judged += 1
+    assert judged == 2
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("robot", [*URDFS, *OPEN_CHAINS])
+@pytest.mark.parametrize("robot", [*URDFS, *BUILTIN])
 def test_every_robot_stays_above_a_level_floor(robot: str, data: Callable[..., Path], tmp_path: Path,
                                                capfd: Any) -> None:
     source = data(robot) if robot in URDFS else robot
-    clearance, facts = height_of_motion(tmp_path, capfd, source, 0.0, joints=URDFS.get(robot, ""))
+    clearance, facts = height_of_motion(tmp_path, capfd, source, BELOW.get(robot, 0.0), joints=URDFS.get(robot, ""))
     with capfd.disabled():
         print(f"\n| {robot} | {clearance:.4f} | {facts['condition'] or np.inf:.3g} | {facts['checked']} |")
     assert clearance >= 0.0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "robot"), list(enumerate([*URDFS, *OPEN_CHAINS])))
+@pytest.mark.parametrize(("seed", "robot"), list(enumerate([*URDFS, *BUILTIN])))
 def test_every_robot_stays_above_the_floor_below_a_tilted_base(seed: int, robot: str, data: Callable[..., Path],
                                                                tmp_path: Path, capfd: Any) -> None:
     rng = np.random.default_rng(seed)
     tilt, around, height = rng.uniform(0.05, 0.5), rng.uniform(-np.pi, np.pi), rng.uniform(0.2, 0.6)
     down = -9.81 * np.array([np.sin(tilt) * np.cos(around), np.sin(tilt) * np.sin(around), np.cos(tilt)])
     source = data(robot) if robot in URDFS else robot
-    clearance, facts = height_of_motion(tmp_path, capfd, source, -round(height, 3), joints=URDFS.get(robot, ""),
-                                        gravity=np.round(down, 4).tolist())
+    clearance, facts = height_of_motion(tmp_path, capfd, source, BELOW.get(robot, 0.0) - round(height, 3),
+                                        joints=URDFS.get(robot, ""), gravity=np.round(down, 4).tolist())
     with capfd.disabled():
         print(f"\n| {robot}, base {height:.2f} m high, tilted by {tilt:.2f} rad | {clearance:.4f} | "
               f"{facts['condition'] or np.inf:.3g} | {facts['checked']} |")

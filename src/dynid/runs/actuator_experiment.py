@@ -165,8 +165,8 @@ _EXPERIMENT_PART = record("ExperimentPart", kind=str, gains=dict[str, float], lo
 _PLANNED_PARAMETER = record("PlannedParameter", name=str, unit=str, assumed=float, standard_error=float | None)
 
 
-@output_fields(joints=list[str], rate=float, collisions=str, parts=array_of(_EXPERIMENT_PART), parameters=array_of(_PLANNED_PARAMETER),
-               not_identified=list[str], notes=list[str])
+@output_fields(joints=list[str], rate=float, collisions=str, parts=array_of(_EXPERIMENT_PART),
+               parameters=array_of(_PLANNED_PARAMETER), not_identified=list[str], notes=list[str])
 def experiment_facts(plan: ActuatorExperiment) -> dict[str, Any]:
     """Return the designed experiment as plain data for JSON."""
     return {"joints": list(plan.joints), "rate": plan.rate, "collisions": plan.collisions, "parts": [

@@ -54,8 +54,8 @@ def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) ->
     ground = (f"the ground must have a friction coefficient of at least {needed:.2g} (the search allows "
               f"{standing.friction:g}, --friction-cone), and the centre of pressure stays {1000 * standing.margin:.0f} "
               "mm inside the support polygon (--support-margin), both with the masses of the robot file")
-    notes = (*found.report.unchecked, *(INTERRUPTED if found.interrupted else ()), *space_notes(limits.space), ground, *home_notes, *fewer,
-             *speed_notes(found), *data.notes, *care, *margin_note)
+    notes = (*found.report.unchecked, *(INTERRUPTED if found.interrupted else ()), *space_notes(limits.space), ground,
+             *home_notes, *fewer, *speed_notes(found), *data.notes, *care, *margin_note)
     itself = "" if limits.space is not None and limits.space.self_collision else "the robot itself and "
     return with_warnings(replace(data, notes=notes, checked=checked(limits),
                                  unchecked=f"NOT checked against {itself}objects around it"))

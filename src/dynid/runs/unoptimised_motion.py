@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -16,6 +17,7 @@ from dynid.excitation import (
     Limits,
     Measurement,
     Trajectory,
+    Workspace,
     assess,
     check_limits,
     coupling_sweep,
@@ -43,7 +45,7 @@ from dynid.runs.safe_motion import Safety, checked, unchecked, with_warnings
 Kind = Literal["points", "spline", "sines", "friction", "gravity", "inertia", "coupling", "null-space", "through"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _MOTION_DRAWS = 8  # random motions with a fixed tool, of which the most informative is used
-_RANGE_SHARES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.17, 0.12, 0.08)  # parts of the joint ranges that are tried
+_RANGE_SHARES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.17, 0.12, 0.08, 0.05)  # parts of the joint ranges that are tried
 _CENTRE_DRAWS = 500  # random postures, of which the one farthest from collisions is the centre of a motion
 _ONE_WAY = 5.0  # s: shortest time in one direction of a friction sweep
 
@@ -122,17 +124,16 @@ def _free_trajectory(request: PlainMotionRequest, limits: Limits,
     if limits.space is None or request.kind in ("points", "through"):  # which respect the workspace, or are given
         return _trajectory(request, limits), ()
     lower, upper = ranges(limits)
-    centre = _free_centre(request, limits, lower, upper)
     first = ""
-    for share in _RANGE_SHARES:
+    for share, centre in product(_RANGE_SHARES, _free_centres(request, limits.space, lower, upper)):
         half = 0.5 * share * (upper - lower)
         low, high = np.maximum(limits.lower, centre - half), np.minimum(limits.upper, centre + half)
         trajectory = _trajectory(request, limits if share == 1.0 else replace(limits, lower=low, upper=high))
         touched = collision(trajectory, limits)
         if not touched:
             return trajectory, () if share == 1.0 else (
-                f"positions stay within {100 * share:.0f} % of each range around {', '.join(f'{x:.3g}' for x in centre)}"
-                f", because a wider motion is not free: {first}",)
+                f"positions stay within {100 * share:.0f} % of each range around "
+                f"{', '.join(f'{x:.3g}' for x in centre)}, because a wider motion is not free: {first}",)
         first = first or touched
         progress(f"within a smaller part of the ranges, because of {touched}")
     raise NotPossibleError(f"no motion of kind '{request.kind}' is free of collisions: {first}",
@@ -140,16 +141,16 @@ def _free_trajectory(request: PlainMotionRequest, limits: Limits,
                            "with --limits", "limits-exceeded")
 
 
-def _free_centre(request: PlainMotionRequest, limits: Limits, lower: Array, upper: Array) -> Array:
-    """Return the given home posture (dof,), or the middle of the ranges, or the random posture that is farthest from
-    collisions if the middle is not free."""
+def _free_centres(request: PlainMotionRequest, space: Workspace, lower: Array, upper: Array) -> list[Array]:
+    """Return postures (dof,) around which a motion is tried: the given home posture, or the middle of the ranges and
+    the random posture that is farthest from collisions."""
     if request.home is not None:
-        return np.asarray(request.home, dtype=float)
-    middle, space = 0.5 * (lower + upper), limits.space
-    if space is None or not len(space.names) or space.slack(middle[None]).min() > 0.0:
-        return middle
-    draws = np.random.default_rng(request.seed).uniform(lower, upper, (_CENTRE_DRAWS, limits.dof))
-    return np.asarray(draws[int(np.argmax(space.slack(draws).min(axis=1)))])
+        return [np.asarray(request.home, dtype=float)]
+    middle = 0.5 * (lower + upper)
+    if not len(space.names):
+        return [middle]
+    draws = np.random.default_rng(request.seed).uniform(lower, upper, (_CENTRE_DRAWS, len(lower)))
+    return [middle, draws[int(np.argmax(space.slack(draws).min(axis=1)))]]
 
 
 def collision(trajectory: Trajectory, limits: Limits) -> str:

@@ -233,10 +233,15 @@ def space_notes(space: Workspace | None) -> tuple[str, ...]:
     groups: dict[str, list[str]] = {}
     for link in space.links:
         groups.setdefault(link_words(link), []).append(link.link)
-    notes = [f"{', '.join(links)}: checked as {words}" for words, links in groups.items()]
+    notes = [f"collisions of {', '.join(links)} are checked with {words}" for words, links in groups.items()]
     if any("capsule" in link.checked for link in space.links):
-        notes.append(f"the radius of links without shapes is assumed ({100 * LINK_RADIUS_SHARE:g} % of the longest "
-                     "chain of links unless given); give that of this robot with --radius, or radius under [space]")
+        notes.append(f"the radius of links without shapes is {100 * LINK_RADIUS_SHARE:g} % of the longest chain of "
+                     "links unless it is given; give that of this robot with --radius, or radius under [space]")
+    reasons = list(dict.fromkeys(link.reason for link in space.links if link.is_unread))
+    if reasons:
+        more = f", and so for {len(reasons) - 1} more links" if len(reasons) > 1 else ""
+        notes.append(f"{reasons[0]}{more}; put the mesh files where the robot file names them to check the hulls of the "
+                     "meshes instead of capsules")
     if space.skipped:
         more = f" and {len(space.skipped) - 4} more" if len(space.skipped) > 4 else ""
         notes.append("contacts that exist in every posture are not checked: "
@@ -246,8 +251,7 @@ def space_notes(space: Workspace | None) -> tuple[str, ...]:
 
 def link_words(link: LinkCheck) -> str:
     """Return how a link is represented in the check of collisions, as text."""
-    words = {"shapes": "its collision shapes", "hull": "the convex hull of its meshes",
+    words = {"shapes": "collision shapes of the robot file", "hull": "the convex hulls of meshes",
              "spheres": "the spheres of the limits file",
-             "capsule": "" if link.radius is None else f"a capsule of radius {link.radius:.3g} m between its joints"}
-    text = " and ".join(words[kind] for kind in link.checked) or "nothing"
-    return f"{text} ({link.reason})" if link.reason else text
+             "capsule": "" if link.radius is None else f"a capsule of radius {link.radius:.3g} m between the joints"}
+    return " and ".join(words[kind] for kind in link.checked) or "nothing"

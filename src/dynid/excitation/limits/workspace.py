@@ -15,8 +15,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.compiled import OPTIONS
+from dynid.dynamics.following import closes
 from dynid.dynamics.kinematics import body_places
 from dynid.dynamics.motion_case import MotionCase
 from dynid.errors import DynidError, RobotError
@@ -30,6 +31,7 @@ _CONSTANT_DISTANCE = 1e-3  # m: distances that change less over all postures do 
 LINK_RADIUS_SHARE = 0.05  # radius of a link without shapes, relative to the length of the longest chain of links
 _SAME_POINT = 1e-6  # m: distance below which two points of a link are one
 _LEVEL = 0.99  # cosine of the largest slope (8 degrees) of a half-space that is a floor
+NOT_CLOSED = 0.2  # m: assumed overlap of bodies in postures in which the closed loops of a robot are not closed
 _ARC_LENGTH = 1.001  # length of an arc between two samples relative to its chord
 
 
@@ -42,13 +44,15 @@ class LinkCheck:
         checked: representations in use, of "shapes" (collision shapes of the robot file), "hull" (convex hulls of its
             mesh files), "spheres" (of a limits file) and "capsule" (between the joints).
         radius: radius of the capsules between the joints, m, or None.
-        reason: why there are capsules between the joints, and what cannot be checked; may be empty.
+        reason: why there are capsules between the joints; may be empty.
+        is_unread: whether a mesh of the link cannot be read.
     """
 
     link: str
     checked: tuple[str, ...]
     radius: float | None = None
     reason: str = ""
+    is_unread: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +126,8 @@ class Workspace:
         rng = np.random.default_rng(0)
         low = np.where(np.isfinite(self.robot.limit("lower")), self.robot.limit("lower"), -np.pi)
         high = np.where(np.isfinite(self.robot.limit("upper")), self.robot.limit("upper"), np.pi)
-        slack = self.slack(rng.uniform(low, high, (_PROBED_POSTURES, self.robot.dof)))
+        q = rng.uniform(low, high, (_PROBED_POSTURES, self.robot.dof))
+        slack = self.slack(q[self._closed(q)])
         if not slack.size:
             return self
         count, own = len(self.pairs), len(self.capsules) - len(self.obstacles)
@@ -163,10 +168,9 @@ class Workspace:
     def _places(self, q: Array) -> tuple[Array, Array, Array | None]:
         """Return ends of all capsules (m, C, 2, 3) and axes of the joints of the tree (m, tree.dof, 6) in the base
         frame at q (m, dof), and derivatives (m, tree.dof, dof) of the joints of the tree, None without dependent
-        joints."""
-        q = np.ascontiguousarray(q)
+        joints. The closed loops must be closed."""
         local, body, _ = self._arrays
-        case = MotionCase(self.robot, None, (q,), threads=1)
+        case = MotionCase(self.robot, None, (np.ascontiguousarray(q),), threads=1)
         poses, axes = body_places(case.robot, np.ascontiguousarray(case.motion[0]), threads=1)
         out = np.empty((len(q), len(local), 2, 3))
         moving = body != BASE
@@ -175,12 +179,24 @@ class Workspace:
         out[:, ~moving] = local[~moving]
         return out, np.ascontiguousarray(axes), case.rates
 
+    def _closed(self, q: Array) -> Bools:
+        """Return the mask (m,) of the postures q (m, dof) in which the closed loops of the robot can be closed."""
+        following = self.robot.followers
+        if following is None or following.loops is None or not len(q):
+            return np.ones(len(q), dtype=bool)
+        return closes(self.robot, np.ascontiguousarray(q))
+
     def ends(self, q: Array) -> Array:
-        """Return ends of all capsules (m, C, 2, 3) in the base frame at q (m, dof)."""
-        return self._places(q)[0]
+        """Return ends of all capsules (m, C, 2, 3) in the base frame at q (m, dof); nan if the loops are not closed."""
+        is_closed = self._closed(q)
+        out = np.full((len(q), len(self.capsules), 2, 3), np.nan)
+        if is_closed.any():
+            out[is_closed] = self._places(q[is_closed])[0]
+        return out
 
     def slack(self, q: Array) -> Array:
-        """Return clearances (m, pairs + sides), in metres, at postures q (m, dof); negative values are violations."""
+        """Return clearances (m, pairs + sides), in metres, at postures q (m, dof); negative values are violations.
+        All clearances are violated by `NOT_CLOSED` in postures in which the robot's loops are not closed."""
         return self.slack_of_ends(self.ends(q))[0]
 
     def slack_of_ends(self, ends: Array) -> tuple[Array, Array]:
@@ -189,24 +205,29 @@ class Workspace:
         radii = self._arrays[2]
         gap, where = np.empty((len(ends), len(self.pairs))), np.empty((len(ends), len(self.pairs), 2))
         distances_kernel(ends, self.pairs, radii, gap, where)
-        if not len(self.sides):
-            return gap - self.margin, where
-        normals = np.array([self.planes[w].normal for w, _, _ in self.sides])
+        normals = np.array([self.planes[w].normal for w, _, _ in self.sides]).reshape(-1, 3)
         offsets = np.array([self.planes[w].offset for w, _, _ in self.sides])
         chosen, end = self.sides[:, 1], self.sides[:, 2]
         height = np.einsum("mcx,cx->mc", ends[:, chosen, end], normals) - offsets - radii[chosen]
-        return np.hstack([gap, height]) - self.margin, where
+        slack = np.hstack([gap, height]) - self.margin
+        return np.where(np.isnan(slack), -NOT_CLOSED, slack), where
 
     def paths(self, ends: Array) -> Array:
         """Return how far each distance (m - 1, pairs + sides) can change between successive rows of ends of capsules
         (m, C, 2, 3), m: the lengths of the paths of both bodies."""
         path = np.linalg.norm(np.diff(ends, axis=0), axis=-1) * _ARC_LENGTH
         whole = path.max(axis=2)
-        return np.hstack([whole[:, self.pairs[:, 0]] + whole[:, self.pairs[:, 1]],
-                          path[:, self.sides[:, 1], self.sides[:, 2]]])
+        return np.nan_to_num(np.hstack([whole[:, self.pairs[:, 0]] + whole[:, self.pairs[:, 1]],
+                                        path[:, self.sides[:, 1], self.sides[:, 2]]]))
 
     def gradient(self, q: Array, columns: Ints) -> Array:
         """Return the derivative (m, dof) by q (m, dof) of one column of `slack` in each row."""
+        is_closed = self._closed(q)
+        if not is_closed.all():
+            out = np.zeros_like(q)
+            if is_closed.any():
+                out[is_closed] = self.gradient(q[is_closed], columns[is_closed])
+            return out
         ends, axes, rates = self._places(q)
         _, where = self.slack_of_ends(ends)
         _, body, _ = self._arrays
@@ -412,7 +433,8 @@ def represent_links(robot: Robot, radius: float | None = None, spheres: Sequence
             reason = "; ".join(link.faults) or (
                 f"{', '.join(sorted(link.unknown))}: no collision shape" if link.unknown and link.shapes else
                 "its shapes leave a gap between the joints" if link.shapes else "no collision shape")
-            checks.append(LinkCheck(link.name, kinds, thickness if between else None, reason if between else ""))
+            checks.append(LinkCheck(link.name, kinds, thickness if between else None, reason if between else "",
+                                    bool(link.faults)))
     return tuple(capsules), tuple(checks)
 
 
