@@ -206,9 +206,9 @@ def _curves(data: MotionData) -> dict[str, Any]:
     at = path.at(t)
     base = data.excitation.configurations(t)[:, :7] if data.robot.has_free_base else None
     return {"surroundings": _surroundings(data), "warnings": list(data.warnings),
-            "sentences": list(safety_sentences(data)), "t": plain(t, 9), "q": plain(at.q.T, _PLOT_DIGITS), "dq": plain(at.dq.T, _PLOT_DIGITS),
-            "ddq": plain(at.ddq.T, _PLOT_DIGITS), "joints": list(data.excitation.limits.names),
-            **replay(data.robot, t, at.q, base), "condition": plain(data.excitation.condition),
+            "sentences": list(safety_sentences(data)), "t": plain(t, 9), "q": plain(at.q.T, _PLOT_DIGITS),
+            "dq": plain(at.dq.T, _PLOT_DIGITS), "ddq": plain(at.ddq.T, _PLOT_DIGITS),
+            "joints": list(data.excitation.limits.names), **replay(data.robot, t, at.q, base), "condition": plain(data.excitation.condition),
             "limits": motion_facts(data)["limits"], "notes": list(data.notes)}
 
 
