@@ -73,7 +73,7 @@ export class MotionStep {
     const room = [input("floor", "Height of the floor, m", "not checked", "above the origin of the base; all links stay above it"),
       text("box", "Box around all links, m", "base frame, two corners: x1, y1, z1, x2, y2, z2", true)];
     this.safety.box.placeholder = "not checked";
-    input("radius", "Radius of the links, m", "5 % of the longest chain", "of links without readable collision shapes", { min: 0 });
+    input("radius", "Radius of the links, m", "5 % of the reach", "of links without readable collision shapes", { min: 0 });
     input("speed", "Largest speed, share of the joints' top speeds", "0.6", "above 0, at most 1", { min: 0, max: 1 });
     input("margin", "Margin to the limits, share", "0.05", "of the robot's ranges, velocities and torques", { min: 0, max: 0.49 });
     text("gravity", "Gravity in the base frame, m/s²", "of a base that is tilted or hangs; it turns the floor, too");

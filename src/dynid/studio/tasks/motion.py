@@ -208,8 +208,9 @@ def _curves(data: MotionData) -> dict[str, Any]:
     return {"surroundings": _surroundings(data), "warnings": list(data.warnings),
             "sentences": list(safety_sentences(data)), "t": plain(t, 9), "q": plain(at.q.T, _PLOT_DIGITS),
             "dq": plain(at.dq.T, _PLOT_DIGITS), "ddq": plain(at.ddq.T, _PLOT_DIGITS),
-            "joints": list(data.excitation.limits.names), **replay(data.robot, t, at.q, base), "condition": plain(data.excitation.condition),
-            "limits": motion_facts(data)["limits"], "notes": list(data.notes)}
+            "joints": list(data.excitation.limits.names), **replay(data.robot, t, at.q, base),
+            "condition": plain(data.excitation.condition), "limits": motion_facts(data)["limits"],
+            "notes": list(data.notes)}
 
 
 def _surroundings(data: MotionData) -> dict[str, Any]:
