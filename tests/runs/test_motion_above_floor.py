@@ -155,13 +155,22 @@ def test_motion_above_a_floor_stays_above_it_as_judged_by_pinocchio(robot: str, 
 
 
 @pytest.mark.parametrize("kind", ["sines", *(pytest.param(kind, marks=pytest.mark.slow) for kind in (
-    "points", "spline", "friction", "gravity", "inertia", "coupling"))])
+    "points", "spline", "gravity", "inertia", "coupling"))])
 def test_motion_without_optimisation_stays_above_a_floor(kind: str, data: Callable[..., Path], tmp_path: Path,
                                                          capfd: Any) -> None:
     clearance, facts = height_of_motion(tmp_path, capfd, data("models/ur5_robot.urdf"), -0.2, command=("motion", kind),
                                         options=("--duration", "8", "--points", "5"))
     assert clearance >= 0.0
     assert kind == "points" or any("positions stay within" in note for note in facts["notes"])
+
+
+def test_motion_that_would_need_space_below_the_floor_is_refused(data: Callable[..., Path], tmp_path: Path,
+                                                                 capfd: Any) -> None:
+    file = tmp_path / "motion.csv"  # at the top speed of the elbow, its range is too small above this floor
+    assert run("motion", data("models/ur5_robot.urdf"), "friction", "--floor", "-0.2", "-o", file) == 1
+    error = capfd.readouterr().err
+    assert "no motion of kind 'friction' is free of collisions" in error and "--home" in error
+    assert "Traceback" not in error and not file.exists()
 
 
 def test_commands_of_an_actuator_experiment_stay_above_a_floor(tmp_path: Path, data: Callable[..., Path],
@@ -206,7 +215,8 @@ def test_every_robot_stays_above_the_floor_below_a_tilted_base(seed: int, robot:
     down = -9.81 * np.array([np.sin(tilt) * np.cos(around), np.sin(tilt) * np.sin(around), np.cos(tilt)])
     source = data(robot) if robot in URDFS else robot
     clearance, facts = height_of_motion(tmp_path, capfd, source, BELOW.get(robot, 0.0) - round(height, 3),
-                                        joints=URDFS.get(robot, ""), gravity=np.round(down, 4).tolist())
+                                        joints=URDFS.get(robot, ""), gravity=np.round(down, 4).tolist(),
+                                        options=(*QUICK, "--full-range"))
     with capfd.disabled():
         print(f"\n| {robot}, base {height:.2f} m high, tilted by {tilt:.2f} rad | {clearance:.4f} | "
               f"{facts['condition'] or np.inf:.3g} | {facts['checked']} |")

@@ -10,7 +10,7 @@ from dynid.errors import DynidError
 from dynid.excitation import Fourier, Search
 from dynid.report.pages.motion import overview
 from dynid.robot import Robot
-from dynid.runs.motion_design import MotionRequest, design_motion, limits_for
+from dynid.runs.motion_design import MotionRequest, design_motion, limits_for, motion_facts
 from dynid.runs.safe_motion import MAX_REACH, RANGE_SHARE, SPEED_SHARE, Safety, unchecked
 
 pytestmark = pytest.mark.usefixtures("one_start")
@@ -24,7 +24,7 @@ def designed(safety: Safety, robot: Robot | None = None, **more):
 def test_without_floor_and_box_the_headline_says_so_and_the_motion_is_careful():
     data, robot = designed(Safety()), Robot.builtin("arm3r")
     assert data.unchecked.startswith("NOT checked against the floor and objects around it")
-    assert data.checked == "checked against the robot itself"
+    assert data.checked == "checked against the robot itself, with an assumed radius for 3 of 3 links"
     headline = overview(data)["headline"]
     assert data.unchecked in headline and "inside all limits" not in headline
     motion = data.excitation.core.at(np.linspace(0.0, 6.0, 600))
@@ -61,10 +61,29 @@ def test_a_floor_and_a_radius_are_kept_and_named():
 
 
 @pytest.mark.parametrize(("safety", "message"), [(Safety(box=(0.0, 1.0)), ("bad-call", "--box", "got 2")),
-                                                 (Safety(speed=1.5), ("bad-call", "speed", "got 1.5"))])
+                                                 (Safety(speed=1.5), ("bad-call", "speed", "got 1.5")),
+                                                 (Safety(radius=-1.0), ("bad-call", "--radius", "got -1")),
+                                                 (Safety(floor=float("nan")), ("bad-call", "--floor", "got nan"))])
 def test_what_cannot_be_is_a_sentence(safety, message):
     with refused(DynidError, *message):
         designed(safety)
+
+
+def test_ranges_are_reduced_while_the_radius_of_the_links_is_assumed():
+    assumed, given = designed(Safety(floor=-0.4)), designed(Safety(floor=-0.4, radius=0.03))
+    assert assumed.checked.endswith("with an assumed radius for 3 of 3 links")
+    assert given.checked == "checked against the floor and the robot itself"
+    reach = [np.sum(data.excitation.limits.upper - data.excitation.limits.lower) for data in (assumed, given)]
+    assert any("the radius of the links is assumed" in note for note in assumed.notes) and reach[0] < reach[1]
+    facts = motion_facts(assumed)
+    assert [link["checked"] for link in facts["links"]] == [["capsule"]] * 3
+    assert facts["links"][0]["radius"] == pytest.approx(0.05 * (0.22 + 0.15))
+
+
+def test_floor_at_the_height_of_the_mounting_is_possible_and_stated():
+    data = designed(Safety(floor=0.0))
+    assert any("link1 in half-space 'table'" in note for note in data.notes)
+    assert motion_facts(data)["unchanged_contacts"]
 
 
 ARM = """<robot name="arm"><link name="base"/>

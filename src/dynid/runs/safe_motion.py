@@ -64,7 +64,8 @@ class Safety:
 
 def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None,
             has_file: bool = False) -> tuple[Limits, tuple[str, ...]]:
-    """Return limits with reduced speeds, and with reduced ranges if collisions are not checked, and notes on both.
+    """Return limits with reduced speeds, and notes. Ranges are also reduced if collisions are not fully checked, or
+    only with an assumed radius of the links.
 
     has_file: whether the limits are those of the user's file, of which only a given speed reduces any.
     """
@@ -77,11 +78,13 @@ def careful(limits: Limits, robot: Robot, safety: Safety, home: ArrayLike | None
     limits = replace(limits, velocity=np.minimum(limits.velocity, share * top))
     notes = [] if safety.speed is not None else [f"speeds stay below {100 * share:g} % of the joints' top speeds; "
                                                  "--speed changes it"]
-    if has_file or safety.full_range or not unchecked(limits):
+    is_assumed = limits.space is not None and limits.space.is_radius_assumed
+    if has_file or safety.full_range or not (unchecked(limits) or is_assumed):
         return limits, tuple(notes)
     lower, upper = part_of_range(limits, robot, home)
     notes.append(f"positions stay within {100 * RANGE_SHARE:g} % of each range and {MAX_REACH:g} rad from home, since "
-                 "collisions are not fully checked; --full-range uses all of it")
+                 f"{'collisions are not fully checked' if unchecked(limits) else 'the radius of the links is assumed'};"
+                 " --full-range uses all of it")
     return replace(limits, lower=lower, upper=upper), tuple(notes)
 
 
@@ -117,7 +120,10 @@ def checked(limits: Limits) -> str:
     if space is None or any(not link.checked for link in space.links):
         return ""
     words = [*(["the floor"] if space.has_floor else []), *(["the robot itself"] if space.self_collision else [])]
-    return f"checked against {' and '.join(words)}" if words else ""
+    round_links = [link.link for link in space.links if link.radius is not None]
+    assumed = (f", with an assumed radius for {len(round_links)} of {len(space.links)} links"
+               if space.is_radius_assumed else "")
+    return f"checked against {' and '.join(words)}{assumed}" if words else ""
 
 
 def lowest_point(robot: Robot, motion: ExcitingMotion) -> LowestPoint | None:

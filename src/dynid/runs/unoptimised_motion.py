@@ -128,7 +128,12 @@ def _free_trajectory(request: PlainMotionRequest, limits: Limits,
     for share, centre in product(_RANGE_SHARES, _free_centres(request, limits.space, lower, upper)):
         half = 0.5 * share * (upper - lower)
         low, high = np.maximum(limits.lower, centre - half), np.minimum(limits.upper, centre + half)
-        trajectory = _trajectory(request, limits if share == 1.0 else replace(limits, lower=low, upper=high))
+        try:
+            trajectory = _trajectory(request, limits if share == 1.0 else replace(limits, lower=low, upper=high))
+        except NotPossibleError:
+            if not first:
+                raise
+            continue  # the smaller range is too small for this kind of motion
         touched = collision(trajectory, limits)
         if not touched:
             return trajectory, () if share == 1.0 else (

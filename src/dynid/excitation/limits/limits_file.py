@@ -234,14 +234,12 @@ def space_notes(space: Workspace | None) -> tuple[str, ...]:
     for link in space.links:
         groups.setdefault(link_words(link), []).append(link.link)
     notes = [f"collisions of {', '.join(links)} are checked with {words}" for words, links in groups.items()]
-    if any("capsule" in link.checked for link in space.links):
-        notes.append(f"the radius of links without shapes is {100 * LINK_RADIUS_SHARE:g} % of the longest chain of "
-                     "links unless it is given; give that of this robot with --radius, or radius under [space]")
+    if space.is_radius_assumed:
+        notes[-1] += (f"; the radius is {100 * LINK_RADIUS_SHARE:g} % of the longest chain of links, give that of this "
+                      "robot with --radius, or radius under [space]")
     reasons = list(dict.fromkeys(link.reason for link in space.links if link.is_unread))
     if reasons:
-        more = f", and so for {len(reasons) - 1} more links" if len(reasons) > 1 else ""
-        notes.append(f"{reasons[0]}{more}; put the mesh files where the robot file names them to check the hulls of the "
-                     "meshes instead of capsules")
+        notes.append(reasons[0] + (f", and so for {len(reasons) - 1} more links" if len(reasons) > 1 else ""))
     if space.skipped:
         more = f" and {len(space.skipped) - 4} more" if len(space.skipped) > 4 else ""
         notes.append("contacts that exist in every posture are not checked: "

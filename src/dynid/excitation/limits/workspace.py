@@ -67,6 +67,7 @@ class Workspace:
         links: representation of every body.
         self_collision: whether the robot's own links must not collide.
         obstacles: capsules of obstacles, the last of `capsules`.
+        is_radius_assumed: whether links without shapes have the default radius.
         skipped: contacts that no motion can change, which are ignored, as text.
     """
 
@@ -79,6 +80,7 @@ class Workspace:
     links: tuple[LinkCheck, ...] = ()
     self_collision: bool = True
     obstacles: tuple[Capsule, ...] = ()
+    is_radius_assumed: bool = False
     skipped: tuple[str, ...] = ()
 
     @staticmethod
@@ -117,7 +119,7 @@ class Workspace:
                  for end in range(1 if np.array_equal(capsule.a, capsule.b) else 2)]
         every = Workspace(robot, capsules, walls, np.array(pairs, dtype=np.int64).reshape(-1, 2),
                           np.array(sides, dtype=np.int64).reshape(-1, 3), margin, links, self_collision,
-                          tuple(obstacles))
+                          tuple(obstacles), radius is None and any("capsule" in link.checked for link in links))
         return every._without_constant_distances()
 
     def _without_constant_distances(self) -> Workspace:
