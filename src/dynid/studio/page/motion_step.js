@@ -89,7 +89,7 @@ export class MotionStep {
     const full = checkbox("Use the whole joint ranges", false, () => {}, { "data-focus": "full range" });
     this.fullRange = full.querySelector("input");
     fields.append(el("div", { class: "field wide", "data-where": "motion.full_range", "data-label": "Use the whole joint ranges" }, full,
-      el("p", { class: "hint", text: "also if collisions are not fully checked; otherwise half of each range around the start" })));
+      el("p", { class: "hint", text: "also if collisions are not fully checked or a radius is assumed; otherwise half of each range around the start" })));
     for (const control of room) control.addEventListener("change", () => this.preview());
     this.limits = el("div", { class: "group-body" });
     group(this.root, "Safety", fields, this.limits);
