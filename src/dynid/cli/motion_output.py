@@ -88,12 +88,11 @@ def show(data: MotionData, written: dict[str, str]) -> None:
     """Print the quality of the motion, the expected standard errors and the margins to its limits."""
     from dynid.quantities import percent_text
     from dynid.report.pages.motion import used
+    from dynid.runs.safe_motion import safety_sentences
 
     to, found = console(), data.excitation
-    if data.checked:
-        to.print(f"{data.checked[0].upper()}{data.checked[1:]}.", markup=False)
-    if data.unchecked:
-        to.print(f"{data.unchecked}: watch the first run at low speed, one hand on the emergency stop.", markup=False)
+    for sentence in safety_sentences(data):
+        to.print(sentence, markup=False)
     if found.interrupted:
         to.print("Interrupted: this is the best motion found so far.")
     is_searched = found.starts and found.criterion != "condition"

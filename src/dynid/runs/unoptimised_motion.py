@@ -40,7 +40,7 @@ from dynid.recording.tabular import Text
 from dynid.report.pages.motion import MotionData
 from dynid.robot import Robot
 from dynid.runs.motion_design import checked_noise, checked_posture, limits_for, motion_data, terms_model
-from dynid.runs.safe_motion import Safety, checked, unchecked
+from dynid.runs.safe_motion import Safety, checked, unchecked, with_warnings
 
 Kind = Literal["points", "spline", "sines", "friction", "gravity", "inertia", "coupling", "null-space", "through"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -114,7 +114,7 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, progress: ProgressCa
                 "s is assumed; give others with --limits",) if assumed else ()),
              *((f"the motion was slowed down to {found.trajectory.duration:.4g} s to respect its limits",)
                if hasattr(found.trajectory, "stretch") else ()))
-    return replace(data, notes=notes, checked=checked(limits), unchecked=unchecked(limits))
+    return with_warnings(replace(data, notes=notes, checked=checked(limits), unchecked=unchecked(limits)))
 
 
 def _free_trajectory(request: PlainMotionRequest, limits: Limits,

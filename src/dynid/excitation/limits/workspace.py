@@ -150,10 +150,15 @@ class Workspace:
                 *(f"{self.capsules[p].name} in half-space '{self.planes[w].name}'" for w, p, _ in self.sides))
 
     @property
+    def floors(self) -> tuple[HalfSpace, ...]:
+        """Half-spaces that bound the links from below."""
+        up = upward(self.robot)
+        return tuple(plane for plane in self.planes if float(plane.normal @ up) > _LEVEL)
+
+    @property
     def has_floor(self) -> bool:
         """Whether a half-space bounds the links from below."""
-        up = upward(self.robot)
-        return any(float(plane.normal @ up) > _LEVEL for plane in self.planes)
+        return len(self.floors) > 0
 
     @cached_property
     def _arrays(self) -> tuple[Array, Ints, Array]:

@@ -49,7 +49,7 @@ def run_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confineme
         identity = str(params["id"])
         progress("writing the results", 0.85)
         keep_run(found, Path("results") / identity, progress)
-    return {"result": identity, "sentence": found.verdict.headline}
+    return {"result": identity, "sentence": found.verdict.headline, "grade": GRADES[found.verdict.grade]}
 
 
 def keep_run(found: Run, folder: Path, progress: Progress, more: Mapping[str, Any] | None = None,
@@ -83,11 +83,11 @@ def write_mjcf(found: Run, path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def keep_meta(folder: Path, kind: str, method: str | None, robot: str, error: float | None) -> None:
-    """Write the facts of a result, which mark the result as complete."""
+def keep_meta(folder: Path, kind: str, method: str | None, robot: str, error: float | None, **more: Any) -> None:
+    """Write the facts of a result, which mark the result as complete. more: facts on results of this kind only."""
     write_json(folder / FACTS, {"kind": kind, "method": method, "robot": robot,
                                "relative_error": None if error is None else float(error),
-                               "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+                               "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **more})
 
 
 def repeat_command(folder: Path) -> str:
