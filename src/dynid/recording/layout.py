@@ -335,7 +335,7 @@ def _not_mapped(files: _Files, mapping: Mapping, wanted: list[str], mapped: Dict
     index = files.index_of(SignalPlace())
     optional = [] if mapping.preset is not None or index is None else \
         [signal for signal in _OPTIONAL if signal not in mapped]
-    if index is None or not wanted and not optional:
+    if index is None or not (wanted or optional):
         return {}, {}
     main = files.sources[index]
     whose = joints if joints is not None or main.defaults else _written_names(main)

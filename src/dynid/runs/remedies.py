@@ -68,7 +68,8 @@ def _swapped(setting: str) -> Callable[[Finding, Run], str]:
         with suppress(DynidError), log.files[0].local() as path:  # the log may have been removed since
             columns = columns_in_order(path, log.mapping, run.robot, setting, order)
         is_current = setting == "torque" and log.mapping.torque is None and log.mapping.drive_gain is not None
-        return _set(f"log.{'current' if is_current else setting}={columns or _list([f'{chr(34)}COLUMN{k + 1}{chr(34)}' for k in order])}")
+        unknown = _list([f'"COLUMN{k + 1}"' for k in order])
+        return _set(f"log.{'current' if is_current else setting}={columns or unknown}")
     return options
 
 
