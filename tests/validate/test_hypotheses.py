@@ -16,6 +16,7 @@ from dynid.model import Model, RigidBodies, Scara, TemperatureFriction
 from dynid.recording import Samples
 from dynid.recording.check import hanging_positions
 from dynid.robot import Robot
+from dynid.robot.check import robot_reach
 from dynid.validate import Verdict, estimate_gravity, reconstruct, verdict
 from dynid.validate.hypotheses import gravity as gravity_module
 from dynid.validate.hypotheses.gains import between_joints, wrong_scales
@@ -32,7 +33,7 @@ from dynid.validate.hypotheses.motions import (
     refined,
     worth_of_delay,
 )
-from dynid.validate.hypotheses.nominal import chance_of_last, compare_with_nominal, load_on_log, robot_reach
+from dynid.validate.hypotheses.nominal import chance_of_last, compare_with_nominal, load_on_log
 from dynid.validate.hypotheses.screen import ROWS, HypothesisScreen
 from dynid.validate.hypotheses.signs import assignment, inverted_joints
 from dynid.validate.hypotheses.trial import try_out
