@@ -103,7 +103,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
                          np.flatnonzero(rough > thresholds.ROUGH_JOINT).tolist())
         likely = _motions(HypothesisScreen.from_problem(problem, logs, noise), fitted,
                           range(dof) if before > thresholds.CONTRADICTION_ASKED * own else loose, mixed)
-        gravity = _gravity(problem, logs, noise)
+        gravity = _gravity(problem, fitted)
         likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
     if scales is None and not likely and not clues.gaps:
         return Balance(None, (), ())
@@ -251,17 +251,20 @@ def _motions(screen: HypothesisScreen, fitted: HypothesisScreen, doubted: Sequen
     return [pair for pair in likely if pair[0] < thresholds.SCREEN_HOPED]
 
 
-def _gravity(problem: Problem, logs: tuple[Samples, ...], noise: Array) -> Gravity | None:
+def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:
     """Return the direction of gravity if it differs from the given one and may explain enough; otherwise None.
 
-    It is estimated at full rate: on decimated rows the signs of velocities, which are not filtered, leave residuals
-    near reversals that turn the best direction by some degrees.
+    A direction that may explain enough on the screening rows is estimated again at full rate: on decimated rows the
+    signs of velocities, which are not filtered, leave residuals near reversals that turn it by some degrees.
     """
     model = robot_model(problem.model)
     if model is None or not np.any(model.robot.gravity):
         return None
-    some = excerpt(logs, FITTED_ROWS * max(log.decimated_by for log in logs))
-    found = estimate_gravity(problem, some, noise, thresholds.MATERIAL, prefers_axes=True)
+    found = estimate_gravity(problem, screen.logs, screen.noise, thresholds.MATERIAL)
+    if found.misfit >= thresholds.MATERIAL * found.given:
+        return None
+    some = excerpt(screen.whole, FITTED_ROWS * max(log.decimated_by for log in screen.whole))
+    found = estimate_gravity(problem, some, screen.noise, thresholds.MATERIAL, prefers_axes=True)
     is_material = found.misfit < thresholds.MATERIAL * found.given
     return found if is_material and found.angle > thresholds.GRAVITY_TURNED else None
 
