@@ -133,7 +133,8 @@ CASES = (
     Silent("position of joint 2 with the wrong sign", ("position-sign", "torque-sign", "gravity-direction"),
            _q(lambda q: q * [1, -1, 1])),
     Silent("torques in mN m", ("torque-unit",), _tau(lambda tau, rng: 1e3 * tau)),
-    Silent("torques of noise", ("torques-unrelated", "gravity-removed"), _tau(lambda tau, rng: rng.normal(size=tau.shape))),
+    Silent("torques of noise", ("torques-unrelated", "gravity-removed"),
+           _tau(lambda tau, rng: rng.normal(size=tau.shape))),
     Silent("torques in absolute values", ("torques-unrelated", "torque-sign"), _tau(lambda tau, rng: np.abs(tau))),
     Silent("torques cut off at half", ("torque-saturated",), _tau(lambda tau, rng: np.clip(
         tau, -0.5 * np.abs(tau).max(axis=0), 0.5 * np.abs(tau).max(axis=0)))),
@@ -161,7 +162,8 @@ CASES = (
            why="another centre of mass of link 3 explains gravity, and its effect on joint 2 is small"),
     Silent("clock 10 % slow", ("time-scale",), _time(1.1),
            why="inertias and viscous friction scale with the time; only products of velocities contradict them"),
-    Silent("torque sensor of joint 2 with an offset", ("large-offset",), _tau(lambda tau, rng: tau + np.array([0, 3, 0])),
+    Silent("torque sensor of joint 2 with an offset", ("large-offset",),
+           _tau(lambda tau, rng: tau + np.array([0.0, 3.0, 0.0])),
            why="the offset is a parameter of the model"))
 
 

@@ -146,7 +146,7 @@ def _absurd_sizes(robot: Robot, bodies: Sequence[Body]) -> Iterator[InertiaProbl
         if (radius := float(np.sqrt(max(moments[-1], 0.0) / own))) > _ABSURD_REACHES * reach:
             yield InertiaProblem(link, "size", f"the inertia of link '{link}', {moments[-1]:.4g} kg m^2 for "
                                  f"{mass:.4g} kg, is that of a body with a radius of gyration of {radius:.4g} m, while "
-                                 f"the robot reaches {reach:.3g} m{_inertia_unit(mass, central, reach)}", radius)
+                                 f"the robot reaches {reach:.3g} m{_inertia_unit(float(mass), central, reach)}", radius)
         distance = float(np.linalg.norm(com))
         if own == mass and distance > _ABSURD_REACHES * reach:
             unit = next((f": it is probably in {name}" for name, factor in _LENGTH_UNITS.items()
