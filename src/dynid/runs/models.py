@@ -66,8 +66,8 @@ def make_robot(settings: RunSettings, *, allows_free_base: bool = False,
 
 
 def file_inertia(robot: Robot, absurd: Sequence[InertiaProblem]) -> Finding | None:
-    """Return a finding on links of a robot file that cannot exist, and whose inertias are therefore not used if some
-    of them are absurd; None if all can exist. A link without inertia or mass is no fault."""
+    """Return a finding on links of a robot file that are not physically consistent or do not fit its size; None if
+    there are none. No inertia of the file is used if some are absurd. A link without inertia or mass is no fault."""
     wrong = [one for one in absurd or inertia_problems(robot)
              if one.kind in ("size", "triangle", "not-positive-definite") or (one.kind == "mass" and one.violation > 0)]
     if not wrong:
