@@ -201,7 +201,7 @@ def test_gravity_along_an_axis_is_named_exactly_beside_large_friction(gravity):
 
 def test_tiny_columns_are_solved_without_a_warning():
     """The product of two column sizes of 1e-170 is zero in floating point."""
-    with np.errstate(all="raise"):
+    with np.errstate(divide="raise", invalid="raise", over="raise"):
         value, rest = solved(np.array([[1e-322, 0.0, 0.0], [0.0, 4.0, 2.0], [0.0, 2.0, 2.0]]))
     assert value[1] == pytest.approx(0.5, rel=1e-6) and rest == pytest.approx(1.0, rel=1e-6)
 
