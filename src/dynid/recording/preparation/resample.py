@@ -96,7 +96,7 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
         steps += repeated_sentences(recording, fresh, frozen)
         fresh["q"] &= ~np.any(frozen, axis=1)
 
-    lost = lost_torques(recording.q, recording.tau).any(axis=1)
+    lost = np.asarray(lost_torques(recording.q, recording.tau).any(axis=1))
     if lost.any():
         steps.append(f"torques are exactly zero in {int(lost.sum())} rows of motion, the first is row "
                      f"{int(np.argmax(lost))}: not measured, left out")

@@ -169,7 +169,7 @@ def torques_lost(case: Case) -> Iterator[Finding]:
     for log in case.problem.recordings:
         names = log.joints or case.problem.regression.joints
         lost = lost_torques(log.q, log.tau)
-        rows = lost.any(axis=1)
+        rows = np.asarray(lost.any(axis=1))
         if rows.any():
             who = [names[j] for j in np.flatnonzero(lost.any(axis=0))]
             all_of = "all torques are" if len(who) == log.dof > 1 else f"the torque of {joints_listed(who)} is"
