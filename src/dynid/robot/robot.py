@@ -392,6 +392,18 @@ class Robot:
         from dynid.robot.free_base import fixed
         return fixed(self)
 
+    def without_inertias(self) -> Robot:
+        """Return the robot without the inertial parameters of its file."""
+        def bare(body: Body) -> Body:
+            return body if body.virtual else replace(
+                body, inertia=None, parts=tuple(replace(part, inertia=None) for part in body.parts))
+
+        followers = self.followers
+        if followers is not None:
+            tree = followers.tree
+            followers = replace(followers, tree=replace(tree, bodies=tuple(map(bare, tree.bodies))))
+        return replace(self, bodies=tuple(map(bare, self.bodies)), followers=followers)
+
     def with_inertias(self, inertias: Array) -> Robot:
         """Return the robot with other inertial parameters of its bodies (dof, 10)."""
         inertias = np.asarray(inertias, dtype=float).reshape(-1, 10)
