@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -20,6 +20,7 @@ from dynid.robot import inertia as ten
 FRAME, MASS, CENTRE = "tool", 4.092, np.array([0.01, -0.02, 0.017])
 INERTIA = np.diag([0.0054, 0.0054, 0.01])
 LOAD = ten.from_central(MASS, CENTRE, INERTIA)
+GAINS = np.array([13.0, 14.5, 9.0, 9.5, 7.2, 6.1, 5.0])  # N m/A, of the drives
 _NOISE = np.array([1.0, 1.2, 0.6, 0.7, 0.3, 0.3, 0.2])  # N m
 
 
@@ -80,3 +81,15 @@ def arm() -> Arm:
     robot = Robot.builtin("kuka-iiwa14")
     model = Model(robot, (RigidBodies(), Viscous(), Coulomb(), Offset()))
     return Arm(model, nearest(Consistency(model.parameters), model.parameters.nominal).theta)
+
+
+def controller_targets(log: Recording, seed: int) -> Recording:
+    """Targets of a controller whose bodies are 5 % off and whose friction has a Stribeck peak that no column has."""
+    machine, rng = arm(), np.random.default_rng(seed)
+    bodies = np.array([p.kind.group == "body" for p in machine.model.parameters])
+    theta = np.where(bodies, machine.theta * (1.0 + 0.05 * rng.normal(size=len(bodies))), 0.0)
+    dq = np.gradient(log.q, log.t, axis=0)
+    torque = machine.model.inverse_dynamics(theta, log.q, dq, np.gradient(dq, log.t, axis=0))
+    friction = rng.uniform(0.05, 0.3, 7) * (np.tanh(dq / 0.03) * (1.0 + 0.5 * np.exp(-(dq / 0.1) ** 2)) + 0.3 * dq)
+    current = torque / GAINS + friction + 0.02 * rng.normal(size=dq.shape)
+    return replace(log, dq=dq, target_torque=torque, target_current=current)

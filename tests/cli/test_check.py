@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
+from dynid.errors import NotPossibleError
+from dynid.estimate.simulators.exports import export
 from dynid.model import Model, make_terms
 from dynid.recording import Recording
 from dynid.recording.write import write_npz
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 from dynid.runs import ModelSettings, RunSettings, run
-from dynid.runs.results import save
+from dynid.runs.results import load, save
 
 
 def link(name, mass, com, moments, box="0.4 0.4 0.4"):
@@ -116,6 +120,63 @@ def result(folder, text, method, values=None, seconds=10.0, still=(), **options)
     settings = RunSettings(robot=str(folder / "two.urdf"), logs=(str(folder / "log.npz"),), method=method,
                            options=options, model=ModelSettings(friction=("viscous",)), prepare={"cutoff": 15.0})
     return save(run(settings), folder / "out", report=False)
+
+
+TRUE_SECOND = (2.0, (0, 0.1, 0), (0.03, 0.04, 0.05))
+OTHER_UNITS = {  # how the second link is written: its mass, centre of mass, moments
+    "g mm^2": (2.0, (0, 0.1, 0), (3e7, 4e7, 5e7)), "kg mm^2": (2.0, (0, 0.1, 0), (3e4, 4e4, 5e4)),
+    "kg cm^2": (2.0, (0, 0.1, 0), (300.0, 400.0, 500.0)), "g cm^2": (2.0, (0, 0.1, 0), (3e5, 4e5, 5e5)),
+    "mm": (2.0, (0, 100.0, 0), (0.03, 0.04, 0.05)), "g": (4000.0, (0, 0.1, 0), (0.03, 0.04, 0.05))}
+FIRST = link("l1", 3.0, (0.05, 0.02, 0.1), (0.05, 0.06, 0.04))
+
+
+@pytest.mark.parametrize("unit", OTHER_UNITS)
+def test_numbers_in_another_unit_are_named_with_the_unit(dynid, file, unit):
+    """In a robot file as such; their sizes do not fit its reach of 0.63 m."""
+    path = file(urdf(FIRST, link("l2", *OTHER_UNITS[unit])))
+    sizes = [one for one in check(dynid, path, "--no-shapes")["problems"] if one["kind"] == "size"]
+    assert [one["link"] for one in sizes] == ["l2"]
+    units = sizes[0]["message"].partition(": it is probably in ")[2].split(" or ")
+    assert unit in units[:2] and (unit == units[0] or "c" in unit)  # a hollow link in kg cm^2 is a dense one in kg mm^2
+    assert "probably in" in dynid("inspect", path).out.replace("\n", " ")
+
+
+@pytest.mark.parametrize("second", [OTHER_UNITS["g mm^2"], OTHER_UNITS["mm"], (-2.0, *TRUE_SECOND[1:])])
+def test_absurd_numbers_of_a_robot_file_are_not_written(dynid, tmp_path, second):
+    """The run names them and fills the links from the data alone. A result that has them is not exported."""
+    folder = tmp_path / "run"
+    result(folder, urdf(FIRST, link("l2", *TRUE_SECOND)), "pc-wls")
+    wrong = folder / "wrong.urdf"
+    wrong.write_text(urdf(FIRST, link("l2", *second)))
+    out = json.loads(dynid("identify", wrong, folder / "log.npz", "--method", "pc-wls", "--friction", "viscous", "-o",
+                           folder / "again", "--json").out)
+    [said] = [one for one in out["verdict"]["findings"] if one["code"] == "file-inertia"]
+    assert said["severity"] == "warning" and "'l2'" in said["text"] and "None of its inertias is used" in said["text"]
+    written = Robot.load(folder / "again" / "robot.urdf")
+    mass, com, central = ten.to_central(written.inertias)
+    assert np.all((mass > 0) & (mass < 20.0)) and np.abs(com).max() < 1.0 and np.abs(central).max() < 5.0
+    assert check(dynid, folder / "again", "--no-shapes")["consistent"]
+
+
+def test_result_with_absurd_links_is_not_exported(dynid, tmp_path):
+    result(tmp_path / "run", GOOD, "pc-wls")
+    estimate, _ = load(tmp_path / "run" / "out")
+    theta = estimate.theta.copy()
+    theta[estimate.model.parameters.bodies["l2"][:6]] *= 1e6
+    with refused(NotPossibleError, "absurd-inertias"):
+        export(replace(estimate, theta=theta), tmp_path / "robot.xml", "mjcf")
+    assert not (tmp_path / "robot.xml").exists()
+    assert export(estimate, tmp_path / "robot.xml", "mjcf").paths
+
+
+def test_link_that_cannot_exist_is_a_remark_of_a_run(dynid, tmp_path):
+    result(tmp_path / "run", GOOD, "wls")
+    wrong = tmp_path / "run" / "wrong.urdf"
+    wrong.write_text(urdf(FIRST, link("l2", 2.0, (0, 0.1, 0), (0.01, 0.02, 0.05))))
+    out = json.loads(dynid("identify", wrong, tmp_path / "run" / "log.npz", "--method", "wls", "--friction", "viscous",
+                           "--json").out)
+    [said] = [one for one in out["verdict"]["findings"] if one["code"] == "file-inertia"]
+    assert said["severity"] == "info" and "triangle inequality" in said["text"]
 
 
 IMPOSSIBLE = {"ZZ2": -0.05, "Fv1": -0.3}  # no link turns about its own axis with less than no inertia

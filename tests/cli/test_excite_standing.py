@@ -25,7 +25,8 @@ def test_motion_report_and_notes(dynid) -> None:
                   "--harmonics", "2", "--budget", "0.1", "--report", "motion.html", "--json")
     assert shown.code == 0, shown.err
     said = json.loads(shown.out)
-    assert said["criterion"] == "a" and said["unchecked"].startswith("NOT checked against the robot itself")
+    assert said["criterion"] == "a" and said["unchecked"] == "NOT checked against objects around it"
+    assert said["checked"].startswith("checked against the robot itself")
     assert any("(the search allows 0.6, --friction-cone)" in note and "20 mm" in note for note in said["notes"])
     limits = {use["kind"]: use for use in said["limits"]}
     assert limits["support"]["value"] >= 0.02 and limits["friction"]["value"] <= 0.6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 from motions import arm, motion
 
 from dynid.cli.main import main
+from dynid.recording.decimate import decimate_columns, decimated_rows
 from dynid.robot import Robot
+from dynid.runs import RunSettings, run
 from reproductions._servos import Servo, motions, simulate
 
 
@@ -77,6 +80,49 @@ def _matrix(quat, values):
     turn = np.zeros(9)
     mujoco.mju_quat2Mat(turn, quat)
     return turn.reshape(3, 3) @ np.diag(values) @ turn.reshape(3, 3).T
+
+
+def test_base_parameters_are_exported_as_the_nearest_robot_and_its_cost_is_stated(dynid, result):
+    """The file and its stated error are those that `identify` writes; MuJoCo has the same error."""
+    shown = dynid("identify", "out/run.toml", "--method", "wls", "-o", "wls", "--json")
+    assert shown.code == 0, shown.err
+    identified = json.loads(shown.out)["written_file"]
+    shown = dynid("export", "wls", "--for", "mjcf", "-o", "robot.xml", "--json")
+    assert shown.code == 0, shown.err
+    exported = json.loads(shown.out)["written_file"]
+    assert exported["is_nearest"] and exported["file"] == identified["file"] == "robot.xml"
+    assert exported["torque_error"] == pytest.approx(identified["torque_error"], rel=1e-6)
+    assert exported["estimate_error"] == pytest.approx(identified["estimate_error"])
+    assert (result / "robot.xml").read_text() == (result / "wls" / "robot.xml").read_text()
+    settings = RunSettings.load(result / "wls" / "run.toml")
+    (log,) = run(settings.moved(result / "wls", result)).samples
+    model = mujoco.MjModel.from_xml_path(str(result / "robot.xml"))
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    data, torques = mujoco.MjData(model), []
+    for data.qpos[:], data.qvel[:], data.qacc[:] in zip(log.q, log.dq, log.ddq, strict=True):
+        mujoco.mj_inverse(model, data)
+        torques.append(data.qfrc_inverse + model.dof_frictionloss * np.sign(data.qvel))
+    theirs, measured, keep = np.array(torques), log.tau, log.keep
+    if log.decimation is not None:
+        theirs, measured = (decimate_columns(x, log.decimation, log.segments) for x in (theirs, measured))
+        keep = keep[decimated_rows(log.segments, log.decimation)]
+    error = 100.0 * np.linalg.norm((theirs - measured)[keep]) / np.linalg.norm(measured[keep])
+    assert exported["torque_error"] == pytest.approx(error, rel=1e-6)
+
+
+def test_the_screen_states_the_torque_error_of_the_file_beside_that_of_the_estimate(dynid, result, identified):
+    text = " ".join(dynid("export", "out", "--for", "mjcf", "-o", "arm.xml").out.split())
+    stated = r"arm\.xml: torque error [\d.]+ % \(the estimate: [\d.]+ %\); it cannot hold torque offset\."
+    assert re.search(stated, text)
+    text = " ".join(dynid("identify", "out/run.toml", "-o", "again").out.split())
+    assert text.count("robot.xml: torque error ") == 1 and "it cannot hold torque offset." in text
+    assert "robot.xml: torque error" in (result / "again" / "report.html").read_text()
+    # Without its log, the file is written all the same, and its error is not known.
+    log = (identified / "log.csv").rename(identified / "moved.csv")
+    shown = dynid("export", "out", "--for", "mjcf", "-o", "blind.xml", "--json")
+    log.rename(identified / "log.csv")
+    assert shown.code == 0 and json.loads(shown.out)["written_file"] is None
+    assert any("cannot be read" in note for note in json.loads(shown.out)["notes"])
 
 
 @pytest.mark.parametrize(("arguments", "error"), [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -187,3 +188,31 @@ def test_one_false_alarm_is_singular(dynid, columns):
     assert identified(dynid, "-o", "out").code == 0
     assert "1 false alarm per hour" in dynid("contact", "out", "log.csv").out
     assert "2 false alarms per hour" in dynid("contact", "out", "log.csv", "--alarms", "2").out
+
+
+@pytest.mark.parametrize(("order", "array"), [((1, 2, 0), False), ((2, 1, 0), False), ((2, 0, 1), True)])
+def test_typed_order_of_exchanged_torques_is_right_and_keeps_the_velocities(dynid, columns, order, array):
+    torques = [columns[f"tau{j + 1}"] for j in order]
+    if array:
+        np.savez("log.csv.npz", t=columns["time"], tau=np.column_stack(torques),
+                 **{name: np.column_stack([columns[f"{name}{j}"] for j in (1, 2, 3)]) for name in ("q", "dq")})
+        Path("log.csv.npz").rename("log.csv")
+    else:
+        write({**columns, **{f"tau{j + 1}": torque for j, torque in enumerate(torques)}})
+    shown = identified(dynid)
+    assert shown.code == 3 and "torques swapped" in shown.out
+    typed = options(shown.out)
+    columns_of = [order.index(j) + 1 for j in range(3)]
+    wanted = f'{{array = "tau", columns = {columns_of}}}' if array else json.dumps([f"tau{k}" for k in columns_of])
+    assert typed == ["--set", f"log.torque={wanted}"]
+    again = identified(dynid, *typed, "--json")
+    found = json.loads(again.out)
+    assert again.code == 0 and found["verdict"]["summary"]["grade"] == "good"
+    assert any(step.startswith("the measured velocity is used") for step in found["steps"])
+
+
+def test_columns_that_a_mapping_names_are_not_guessed_to_be_another_signal(dynid, columns):
+    """A signal that then has too few columns is noted, and the log is read."""
+    write(columns)
+    shown = dynid("inspect", "arm3r", "--log", "log.csv", "--set", 'log.reference=["dq1", "q2", "q3"]')
+    assert "no velocity number 1" in shown.out and "no velocity is used" in shown.out and shown.code == 0

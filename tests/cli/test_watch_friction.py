@@ -54,12 +54,14 @@ def test_a_recorded_stream_goes_on_with_the_model_it_chose(dynid, folder: Path, 
     assert len({line.count(",") for line in heads}) == 1 and all(name in heads[0] for name in again["parameters"])
 
 
-def test_named_friction_is_taken_as_it_is(dynid, folder: Path) -> None:
+def test_named_friction_is_not_chosen_but_the_cutoff_is_that_of_identify(dynid, folder: Path) -> None:
     shown = dynid("watch", folder / "arm.toml", "--friction", "viscous", "--from", folder / "log.csv", "--speed", 0,
                   "--json")
     found = json.loads(shown.out)
     assert [name for name in found["parameters"] if name.startswith("F")] == ["Fv1", "Fv2", "Fv3"]
-    assert [one["code"] for one in found["events"]] == ["source-ended"]
+    assert [one["code"] for one in found["events"]] == ["cutoff-chosen", "source-ended"]
+    whole = dynid("identify", folder / "arm.toml", folder / "log.csv", "--friction", "viscous", "--json")
+    assert found["cutoff"] == json.loads(whole.out)["cutoff"]["chosen"]["cutoff"]
 
 
 def test_too_little_motion_says_that_nothing_was_chosen(dynid, folder: Path, tmp_path: Path) -> None:

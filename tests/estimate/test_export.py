@@ -14,11 +14,13 @@ import pytest
 from motions import arm, motion
 from refusals import refused
 from robots import exact_text, random_inertia
+from scipy.optimize import nnls
 
 from dynid.arrays import Array
 from dynid.errors import ModelError, NotPossibleError, RobotError
 from dynid.estimate import Estimate, Problem, identify
 from dynid.estimate.estimate import Diagnostics
+from dynid.estimate.simulators.friction_fit import best_fit
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.model import Model, Payload, Scara, Stribeck, make_terms
 from dynid.regression import base_parameters
@@ -95,10 +97,46 @@ def test_what_a_file_has_no_place_for_is_said(panda: Robot, tmp_path: Path) -> N
     assert lost.startswith("a URDF cannot represent Ia1, Fo1, Ia2, Fo2,")
     (lost,) = estimate.to_mjcf(tmp_path / "a.xml")
     assert lost.startswith("MJCF cannot represent Fo1, Fo2, Fo3")
-    # Fc of a Stribeck curve is not the dry friction of a joint.
+    # Friction of the estimate is written unchanged, whatever else the file cannot represent.
+    values = dict(zip(model.parameters.names, estimate.full, strict=True))
+    written = Robot.from_urdf(tmp_path / "a.urdf").values
+    assert all(written[f"Fv{j}"] == values[f"Fv{j}"] for j in range(1, 8))
+
+
+def test_fc_of_a_stribeck_curve_is_not_the_dry_friction_of_a_joint(panda: Robot, tmp_path: Path) -> None:
     model = Model(panda, (*make_terms(panda), Stribeck()))
-    estimate_of(model, random_theta(model)).to_urdf(tmp_path / "b.urdf")
-    assert Robot.from_urdf(tmp_path / "b.urdf").values == panda.values
+    estimate = estimate_of(model, random_theta(model))
+    samples = motion(model, estimate.full, seconds=5.0)
+    notes = estimate.to_urdf(tmp_path / "b.urdf", samples=[samples])
+    assert any(note.startswith("a URDF cannot represent Fo1, Fo2") for note in notes)
+    assert any("nearest to Stribeck friction (arctan term), " in note for note in notes)
+    written = Robot.from_urdf(tmp_path / "b.urdf").values
+    without = np.array([0.0 if item.kind.group in ("body", "offset") else value
+                        for item, value in zip(model.parameters, estimate.full, strict=True)])
+    friction = model.inverse_dynamics(without, samples.q, samples.dq, samples.ddq)
+    for j in range(7):
+        speed = samples.dq[:, j]
+        nearest = np.linalg.lstsq(np.column_stack([speed, np.sign(speed)]), friction[:, j], rcond=None)[0]
+        assert [written[f"Fv{j + 1}"], written[f"Fc{j + 1}"]] == pytest.approx(nearest, rel=1e-8)
+
+
+def test_no_friction_adds_energy_and_values_without_evidence_stay(panda: Robot) -> None:
+    """In a motion in one direction Coulomb friction and a constant are one column; nothing is negative."""
+    speed = np.linspace(0.1, 1.0, 50)
+    found = best_fit(2.0 - 3.0 * speed, {"damping": speed, "frictionloss": np.sign(speed)})
+    expected = nnls(np.column_stack([speed, np.sign(speed)]), 2.0 - 3.0 * speed)[0]
+    assert list(found.values()) == pytest.approx(expected) and found["damping"] == 0.0
+    still = np.zeros(50)
+    start = {"damping": 0.3, "frictionloss": 0.2}
+    assert best_fit(still, {"damping": still, "frictionloss": still}, start) == pytest.approx(start)
+    constant = best_fit(0.5 * np.ones(50), {"damping": np.ones(50), "frictionloss": np.ones(50)}, start)
+    assert constant == pytest.approx(start)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        columns, torque = rng.normal(size=(20, 3)), rng.normal(size=20)
+        expected = nnls(columns, torque)[0]
+        assert list(best_fit(torque, dict(zip("abc", columns.T, strict=True))).values()) == pytest.approx(
+            expected, abs=1e-9)
 
 
 def test_a_payload_is_added_when_asked(panda: Robot, tmp_path: Path) -> None:

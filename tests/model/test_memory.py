@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from refusals import refused
 
+from dynid.datasets.identifiable import DataFacts, bind_to_data
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.estimate.fitted import scaled_model
 from dynid.model import Dahl, Delay, Hysteresis, LuGreFriction, Model, RigidBodies, RotorInertia, Viscous, make_terms
 from dynid.model.term import MotionSegment
 from dynid.recording import Samples
@@ -225,7 +225,8 @@ def test_columns_of_hysteresis_are_play_operators_along_each_segment():
     q, dq, ddq = _sines(t)
     samples = replace(Samples.from_arrays(q, dq, ddq, np.zeros_like(q), t=t, rate=200.0),
                       segments=np.array([[0, 1700], [1800, 3000]]))
-    model = scaled_model(Model(ROBOT, (RigidBodies(), Hysteresis(joints=(1, 3)))), [samples])
+    unbound = Model(ROBOT, (RigidBodies(), Hysteresis(joints=(1, 3))))
+    model = bind_to_data(unbound, DataFacts.from_samples([samples])).model
     states = memory_states(model, samples, slice(None))
     y = model.regressor(q, dq, ddq, memory=states)
     for start, stop in samples.segments:

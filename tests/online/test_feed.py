@@ -70,6 +70,15 @@ def test_kernels_differentiate_what_they_let_through() -> None:
     assert abs(np.sin(2 * np.pi * 20.0 * t + 1.0) @ kernels[0]) < 5e-3
 
 
+@pytest.mark.parametrize(("cutoff", "rate"), [(4.0, 1000.0), (8.0, RATE), (20.0, 125.0)])
+def test_the_gain_of_a_low_pass_is_flat_in_the_band_of_the_motion(cutoff: float, rate: float) -> None:
+    """The positions of a motion pass the filter once: its gain biases inertias, the square of a frequency each."""
+    kernel = low_pass_kernel(cutoff, rate)
+    lags = (np.arange(len(kernel)) - len(kernel) // 2) / rate
+    gains = [kernel @ np.cos(2.0 * np.pi * share * cutoff * lags) for share in (0.02, 0.05, 0.1, 0.2, 0.3)]
+    assert gains == pytest.approx([1.0] * 5, abs=5e-4)
+
+
 @pytest.fixture(scope="module")
 def whole(raw: tuple[Truth, np.ndarray]) -> Online:
     """The estimator after the first 2500 samples in one call."""

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from loads import CENTRE, FRAME, LOAD, MASS, arm
+from loads import CENTRE, FRAME, LOAD, MASS, arm, controller_targets
+from loads import GAINS as TRUE
 from refusals import refused
 
 import dynid
@@ -18,7 +19,6 @@ from dynid.robot import inertia as ten
 from dynid.runs.drive_gains import gain_table, pooled, with_own_gains
 from dynid.runs.settings import RunSettings
 
-TRUE = np.array([13.0, 14.5, 9.0, 9.5, 7.2, 6.1, 5.0])  # N m/A
 KNOWN = dynid.payloads.KnownLoad.from_mass(FRAME, 3.0, (0.0, 0.0, 0.03), 0.004 * np.eye(3))
 
 
@@ -130,6 +130,7 @@ def test_gains_of_several_logs_carry_the_scatter_that_joints_share():
 
 def test_a_loaded_log_whose_own_targets_give_other_gains_widens_the_covariance():
     log = with_targets(arm().recording(1), 0.2)
+    log = replace(log, target_current=log.target_current * TRUE)  # as it is read: converted by the given gains
     other = replace(log, target_current=log.target_current / 0.97)  # 3 % less torque per current
     settings = RunSettings.from_values({"robot": "kuka-iiwa14", "logs": ["x.csv"], "log": gain_table(
         DriveGains(log.joints, TRUE, 0.005 * TRUE, "from targets", {}))})
@@ -138,18 +139,6 @@ def test_a_loaded_log_whose_own_targets_give_other_gains_widens_the_covariance()
     assert widened[1, 2] == pytest.approx(0.5 * 0.03 ** 2, rel=0.15)  # common to the joints
     same = with_own_gains(log, samples, settings).gain_covariance
     assert abs(same[1, 2]) < 0.1 * widened[1, 2]
-
-
-def controller_targets(log: Recording, seed: int) -> Recording:
-    """Targets of a controller whose bodies are 5 % off and whose friction has a Stribeck peak that no column has."""
-    machine, rng = arm(), np.random.default_rng(seed)
-    bodies = np.array([p.kind.group == "body" for p in machine.model.parameters])
-    theta = np.where(bodies, machine.theta * (1.0 + 0.05 * rng.normal(size=len(bodies))), 0.0)
-    dq = np.gradient(log.q, log.t, axis=0)
-    torque = machine.model.inverse_dynamics(theta, log.q, dq, np.gradient(dq, log.t, axis=0))
-    friction = rng.uniform(0.05, 0.3, 7) * (np.tanh(dq / 0.03) * (1.0 + 0.5 * np.exp(-(dq / 0.1) ** 2)) + 0.3 * dq)
-    current = torque / TRUE + friction + 0.02 * rng.normal(size=dq.shape)
-    return replace(log, dq=dq, target_torque=torque, target_current=current)
 
 
 @pytest.mark.slow

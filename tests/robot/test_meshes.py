@@ -24,7 +24,7 @@ def area_and_volume(mesh: Mesh) -> tuple[float, float]:
 @pytest.mark.parametrize(("ending", "kind"), [("stl", "stl"), ("STL", "stl_ascii"), ("obj", "obj"), ("dae", "dae")])
 def test_a_mesh_has_the_surface_and_volume_of_what_was_written(tmp_path: Path, ending: str, kind: str) -> None:
     if ending == "dae":
-        pytest.importorskip("collada")
+        pytest.importorskip("collada")  # writes the file
     written = trimesh.creation.torus(0.3, 0.1)
     written.apply_translation([0.5, -0.2, 0.1])
     text = written.export(file_type=kind)
@@ -50,7 +50,13 @@ def test_faces_with_more_corners_and_numbers_from_the_end(tmp_path: Path) -> Non
     ("a.obj", b"f 1 2 3\n", ("damaged-mesh", "'a.obj'")),
     ("a.obj", b"v 1 2 x\n", ("damaged-mesh", "'a.obj'")),
     ("a.obj", b"v nan 0 0\nv 0 0 0\nv 1 1 1\nf 1 2 3\n", ("damaged-mesh", "'a.obj'")),
-    ("a.dae", b"<COLLADA/>", ("empty-mesh", "a.dae")),
+    ("a.dae", b"<COLLADA/>", ("empty-mesh", "a.dae")), ("a.dae", b"<COLLADA>", ("damaged-mesh", "a.dae")),
+    ("a.dae", b'<!DOCTYPE a [<!ENTITY b "c">]><COLLADA>&b;</COLLADA>', ("damaged-mesh", "a.dae")),
+    ("a.dae", b'<COLLADA><scene><instance_visual_scene url="#a"/></scene></COLLADA>', ("damaged-mesh", "#a")),
+    ("a.dae", b'<COLLADA><library_nodes><node id="a"><instance_node url="#a"/><instance_node url="#a"/></node>'
+     b'</library_nodes><library_visual_scenes><visual_scene id="s"><node><instance_node url="#a"/></node>'
+     b'</visual_scene></library_visual_scenes><scene><instance_visual_scene url="#s"/></scene></COLLADA>',
+     ("damaged-mesh", "nested")),
     ("a.glb", b"glTF", ("unknown-mesh-format", "'a.glb'")), ("a.obj", b"", ("empty-mesh", "'a.obj'"))])
 def test_bad_meshes_are_a_sentence(tmp_path: Path, name: str, content: bytes, words: tuple[str, ...]) -> None:
     (tmp_path / name).write_bytes(content)
@@ -71,3 +77,29 @@ def test_mesh_files_are_found_by_the_end_of_their_names_and_never_outside(tmp_pa
     assert files.find("link2.obj") == root / "link2.obj"
     for name in ("../secret.stl", "/secret.stl", "inside.stl", "", "package://", "no.stl"):
         assert files.find(name) is None
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")  # of pycollada
+def test_nodes_of_a_collada_scene_are_placed_as_by_pycollada(tmp_path: Path) -> None:
+    collada = pytest.importorskip("collada")
+    file = tmp_path / "scene.dae"
+    file.write_text("""<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+        <asset><unit name="millimeter" meter="0.001"/><up_axis>Z_UP</up_axis></asset>
+        <library_geometries><geometry id="g"><mesh>
+        <source id="p"><float_array id="pa" count="12">0 0 0 100 0 0 100 200 0 0 200 50</float_array><technique_common>
+        <accessor source="#pa" count="4" stride="3"><param name="X" type="float"/><param name="Y" type="float"/>
+        <param name="Z" type="float"/></accessor></technique_common></source>
+        <vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
+        <polylist count="2"><input semantic="VERTEX" source="#v" offset="0"/><vcount>4 3</vcount>
+        <p>0 1 2 3 0 2 1</p></polylist></mesh></geometry></library_geometries>
+        <library_visual_scenes><visual_scene id="s"><node><translate>10 20 30</translate><rotate>0.6 0 0.8 40</rotate>
+        <scale>2 3 4</scale><instance_geometry url="#g"/><node><matrix>0 -1 0 5 1 0 0 6 0 0 1 7 0 0 0 1</matrix>
+        <instance_geometry url="#g"/></node></node></visual_scene></library_visual_scenes>
+        <scene><instance_visual_scene url="#s"/></scene></COLLADA>""", encoding="utf-8")
+    expected = np.vstack([part.triangleset().vertex[part.triangleset().vertex_index].reshape(-1, 3)
+                          for geometry in collada.Collada(str(file)).scene.objects("geometry")
+                          for part in geometry.primitives()]) * 1e-3
+    mesh = read_mesh(file)
+    found = mesh.points[mesh.triangles].reshape(-1, 3)
+    order = [np.lexsort(np.round(points, 7).T) for points in (found, expected)]
+    np.testing.assert_allclose(found[order[0]], expected[order[1]], atol=1e-7)

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loads import FRAME, LOAD, MASS, arm
+from loads import FRAME, LOAD, MASS, arm, controller_targets
+from loads import GAINS as TRUE
 from refusals import refused
 
 from dynid.cli.main import main
 from dynid.errors import DynidError, RecordingError
-from dynid.payloads import KnownLoad
+from dynid.payloads import KnownLoad, PayloadEstimate
 from dynid.recording import Recording
 from dynid.recording.write import write_csv
 from dynid.runs import RunSettings, run
-from dynid.runs.payload_result import PayloadOptions, find_payload, save_payload
+from dynid.runs.payload_result import FoundPayload, PayloadOptions, find_payload, save_payload
 from dynid.runs.results import save
 
-TRUE = np.array([13.0, 14.5, 9.0, 9.5, 7.2, 6.1, 5.0])
 KNOWN = KnownLoad.from_mass(FRAME, 3.0, (0.0, 0.0, 0.03), 0.004 * np.eye(3))
 QUICK = {"robot": "kuka-iiwa14", "method": "wls", "model": {"friction": ["viscous", "coulomb", "offset"]},
          "prepare": {"cutoff": 8.0}, "simulation": {"run": False}}
@@ -119,6 +119,51 @@ def test_drive_gains_from_the_log_in_a_run_file(desk):
     with refused(RecordingError, "no-targets"):
         run(RunSettings.from_values({**QUICK, "log": {**CURRENTS, "drive_gain": "from-log"},
                                      "logs": [str(desk / "without_currents.npz")]}))
+
+
+HEAVY = KnownLoad.from_mass(FRAME, 2.805, (0.01, -0.02, 0.05), 0.004 * np.eye(3))
+FROM_LOG = {**CURRENTS, "drive_gain": "from-log", "target_torque": "target_moment", "target_current": "target_current"}
+
+
+def _with_targets(log: Recording, seed: int, path: Path) -> str:
+    """Write a log of motor currents with the targets of a controller that knows no load."""
+    log = controller_targets(log, seed)
+    np.savez(path, time=log.t, q=log.q, current=log.tau / TRUE, target_moment=log.target_torque,
+             target_current=log.target_current)
+    return str(path)
+
+
+def _gains_then_payload(folder: Path, seed: int) -> tuple[FoundPayload, FoundPayload]:
+    """Return the payload of a robot that was identified with gains from its log, without and with the mapping again."""
+    machine, folder = arm(), folder / str(seed)
+    folder.mkdir()
+    free = _with_targets(machine.recording(700 + 2 * seed), seed, folder / "free.npz")
+    loaded = _with_targets(machine.recording(701 + 2 * seed, machine.loaded(np.array(HEAVY.numbers))), seed,
+                           folder / "loaded.npz")
+    save(run(RunSettings.from_values({**QUICK, "log": FROM_LOG, "logs": [free]})), folder / "out", report=False)
+    without, again = (find_payload(folder / "out", [loaded], PayloadOptions(frame=FRAME), given)
+                      for given in ({}, {"log": FROM_LOG}))
+    return without, again
+
+
+def test_a_payload_uses_the_gains_of_the_result_and_their_standard_errors(tmp_path: Path) -> None:
+    """The mapping with "from-log" given again would estimate other gains than those of the robot's parameters."""
+    stored, again = _gains_then_payload(tmp_path, 0)
+    assert stored.payload.seen and stored.payload.gain_std.max() < 0.06
+    assert again.payload.mass == stored.payload.mass and again.payload.mass_std == stored.payload.mass_std
+    for found in (stored, again):
+        assert "drive gains and their standard errors" in found.notes[0] and "out contains" in found.notes[0]
+        assert found.to_dict()["notes"] == list(found.notes)
+
+
+@pytest.mark.slow
+def test_payload_intervals_hold_with_the_gains_of_the_result(tmp_path: Path) -> None:
+    """95 % intervals of a mass of 2.805 kg over 40 machines, each with its own controller."""
+    found: list[PayloadEstimate] = [_gains_then_payload(tmp_path, seed)[1].payload for seed in range(40)]
+    low, high = np.array([one.conf_int()[0] for one in found]).T
+    share = np.mean((low < HEAVY.numbers[9]) & (HEAVY.numbers[9] < high))
+    assert 0.9 <= share <= 1.0, share
+    assert np.median(high - low) < 0.6, "the interval is as wide as if the gains were unknown"
 
 
 def _call(capsys, *arguments: object) -> tuple[int, str, str]:

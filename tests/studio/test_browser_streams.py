@@ -47,17 +47,50 @@ def test_methods_stand_side_by_side(loaded: Any) -> None:
     assert page.locator("#panel-compare .best th").inner_text() == best["name"]
 
 
-def test_motion_is_searched_played_and_taken_away(loaded: Any, tmp_path: Path) -> None:
-    """The downloaded motion stays inside the robot's limits, and is the one that is played."""
-    page = loaded
-    open_step(page, "motion")
-    page.locator("#panel-motion [data-where='motion.seconds'] input").fill("3")
-    page.click("#panel-motion button:text-is('Optimise a motion')")
+def fill(page: Any, **values: str) -> None:
+    """Type values into fields of the step Motion."""
+    for name, text in values.items():
+        page.locator(f"#panel-motion [data-where='motion.{name}'] input").fill(text)
+
+
+def searched(page: Any) -> dict[str, Any]:
+    """Search for a motion; the request of the page."""
+    with page.expect_request("**/api/jobs/motion") as request:
+        page.click("#panel-motion button:text-is('Optimise a motion')")
     page.wait_for_selector("#progress[data-state='running']")
     finished(page)
     page.wait_for_selector("#panel-motion section[aria-label='Motion']")
+    return request.value.post_data_json
+
+
+def test_motion_is_searched_played_and_taken_away(loaded: Any, tmp_path: Path) -> None:
+    """An unchecked motion is no success: it is downloaded only after its warnings were confirmed. The downloaded motion
+    stays inside the robot's limits, and is the one that is played."""
+    page = loaded
+    open_step(page, "motion")
+    fill(page, seconds="3")
+    searched(page)
+    warnings = newest(page, "motion")["warnings"]
+    assert warnings[0].startswith("NOT checked against") and "emergency stop" in warnings[0]
+    assert page.get_attribute("#progress", "data-grade") == "fair"
+    assert "done" not in (page.get_attribute("#tab-motion", "class") or "")
+    shown = page.inner_text("#panel-motion fieldset.note")
+    assert "NOT checked against" in shown and "emergency stop" in shown and "“Height of the floor”" in shown
+    texts = page.locator("#panel-motion, #progress").evaluate_all("""(all) => all.map((one) => {
+        const copy = one.cloneNode(true);
+        for (const pre of copy.querySelectorAll('pre')) pre.remove();
+        return copy.textContent;
+    })""")
+    assert not any("--" in text for text in texts)
+    assert page.inner_text("#lowest").endswith("m above the base plane")
     page.click("#panel-motion button:text-is('Play')")
     page.wait_for_function("() => Number(document.querySelector('#transport input').value) > 0.2")
+    page.click("#transport button:text-is('Pause')")
+    assert not page.locator("#panel-motion a[download]").count()
+    assert page.locator("#panel-motion button:text-is('Download motion.csv')").is_disabled()
+    assert not page.locator("text=/^Run motion.csv on the robot/").count()
+    page.check("#panel-motion fieldset.note input")
+    assert page.locator("text=/^Run motion.csv on the robot/").is_visible()
     with page.expect_download() as download:
         page.click("#panel-motion a:text-is('Download motion.csv')")
     file = tmp_path / "motion.csv"
@@ -65,6 +98,53 @@ def test_motion_is_searched_played_and_taken_away(loaded: Any, tmp_path: Path) -
     found = np.genfromtxt(file, delimiter=",", names=True)
     first, second = (found[name] for name in found.dtype.names[1:3])
     assert np.abs(first).max() <= 2.0 and np.abs(second).max() <= 2.5
+    page.uncheck("#panel-motion fieldset.note input")
+    assert not page.locator("#panel-motion a[download]").count()
+
+
+SAFETY = {"floor": "-0.9", "box": "-1,-1,-0.8,1,1,1.2", "radius": "0.02", "speed": "0.3", "margin": "0.1",
+          "home": "0.1,-0.1"}
+
+
+def test_checked_motion_above_its_floor_needs_no_confirmation(loaded: Any) -> None:
+    """Every field of safety is sent as a number or as typed; the scene draws the floor before the search."""
+    page = loaded
+    open_step(page, "motion")
+    page.evaluate("""async () => { const { on } = await import('/static/store.js');
+                     on('surrounded', (room) => { window.room = room.map((one) => one.pose); }); }""")
+    fill(page, seconds="1", **SAFETY)
+    page.check("#panel-motion [data-where='motion.full_range'] input")
+    room = page.evaluate("window.room")  # six sides of a box, each with its edges, as poses row by row
+    assert len(room) == 12 and sorted({pose[11] for pose in room})[0] == -0.8
+    sent = searched(page)
+    for name, text in SAFETY.items():
+        assert sent[name] == (text if "," in text else float(text))
+    assert sent["full_range"] is True
+    assert newest(page, "motion")["warnings"] == [] and page.get_attribute("#progress", "data-grade") == "good"
+    assert page.locator("#panel-motion a[download='motion.csv']").is_visible()
+    assert not page.locator("#panel-motion fieldset.note").count()
+    label = page.inner_text("#lowest")
+    assert "above the floor" in label
+    page.click("#panel-motion button:text-is('Go to the lowest posture')")
+    time = page.evaluate("async () => (await import('/static/clock.js')).clock.time")
+    around = asked(page, f"/api/results/{newest(page, 'motion')['id']}/motion.json")["surroundings"]
+    assert time == pytest.approx(around["lowest"]["time"], abs=1e-6)
+    assert f"{around['lowest']['point'][2] + 0.8:.2f} m above the floor" in label
+
+
+def test_wrong_number_of_safety_is_shown_at_its_field(loaded: Any) -> None:
+    """A refused value is named by the label of its field; text that is no number is not taken for an empty field."""
+    page = loaded
+    open_step(page, "motion")
+    fill(page, box="0,0,0,1")
+    page.click("#panel-motion button:text-is('Optimise a motion')")
+    page.wait_for_selector("#panel-motion [data-where='motion.box'] .problem:visible")
+    assert "6 numbers" in page.inner_text("#panel-motion [data-where='motion.box'] .problem")
+    fill(page, box="")
+    page.locator("#panel-motion [data-where='motion.floor'] input").press_sequentially("1e")
+    page.click("#panel-motion button:text-is('Optimise a motion')")
+    page.wait_for_selector("#panel-motion [data-where='motion.floor'] .problem:visible")
+    assert "is not a number" in page.inner_text("#panel-motion [data-where='motion.floor'] .problem")
 
 
 def test_replayed_log_is_watched(loaded: Any) -> None:

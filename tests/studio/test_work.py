@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -80,13 +84,85 @@ def test_a_motion_is_searched_before_the_eyes(client: Client) -> None:
     assert np.abs(q).max() <= 2.0 and np.abs(dq[0]).max() <= 4.0
     assert np.abs(np.gradient(q[0], t) - dq[0])[2:-2].max() < 0.02 * np.abs(dq).max()
     assert len(motion["q_tree"]) == len(motion["t_replay"])
-    assert client.get(f"/api/results/{job['result']}/motion.csv").status_code == 200
+
+
+SAFE = {"floor": -0.8, "box": "-1, -1, -0.75, 1, 1, 1", "radius": 0.02, "speed": 0.1, "margin": 0.1, "full_range": True,
+        "home": "0.1, -0.2"}  # for the planar arm, whose links reach 0.3 m and more from the base
+
+
+@pytest.fixture(scope="module")
+def unsafe(client: Client) -> dict[str, Any]:
+    """The job of a motion without floor, box and radius."""
+    job = client.job("motion", duration=4, harmonics=2, seconds=0.5)
+    assert job["state"] == "done", job
+    return job
+
+
+def test_safety_inputs_reach_the_design_and_are_those_of_the_shown_command(client: Client, opened: Opened) -> None:
+    """The limits of the motion, and headline and notes against those of the shown command, run as it is shown."""
+    job = client.job("motion", duration=4, harmonics=2, seconds=0.5, **SAFE)
+    assert job["state"] == "done", job
+    motion, facts = (client.get(f"/api/results/{job['result']}/{name}").json() for name in ("motion.json",
+                                                                                          "results.json"))
+    q, dq = np.array(motion["q"]), np.array(motion["dq"])
+    assert np.all(np.abs(dq).max(axis=1) <= [0.4 + 1e-6, 0.5 + 1e-6]) and facts["margin"] == 0.1
+    assert q[:, 0] == pytest.approx([0.1, -0.2], abs=1e-5) and q[:, -1] == pytest.approx([0.1, -0.2], abs=1e-5)
+    around = motion["surroundings"]
+    assert around["lower"] == [-1.0, -1.0, -0.75] and around["upper"] == [1.0, 1.0, 1.0]
+    assert facts["warnings"] == [] and job["grade"] == "good"
+    assert_printed(motion, opened)
+    assert not any("--full-range" in note for note in motion["notes"])
+
+
+def test_headline_of_an_unchecked_motion_is_that_of_the_command_line(client: Client, unsafe: dict[str, Any],
+                                                                     opened: Opened) -> None:
+    motion = client.get(f"/api/results/{unsafe['result']}/motion.json").json()
+    assert_printed(motion, opened)
+    headline = next(text for text in motion["sentences"] if "NOT checked" in text)
+    assert "the floor" in headline and headline.endswith("one hand on the emergency stop.")
+    assert unsafe["grade"] == "fair" and unsafe["sentence"].startswith(headline)
+
+
+def assert_printed(motion: dict[str, Any], opened: Opened) -> None:
+    """Assert that the shown command, typed in the studio's folder, prints the headlines and notes of a motion. Heights
+    are omitted, because they differ between two searches of the same time."""
+    words = [*shlex.split(motion["command"])[1:], "--force"]
+    done = subprocess.run([sys.executable, "-m", "dynid", *words], capture_output=True, text=True, check=True,
+                          cwd=opened.studio.workspace.folder, env={**os.environ, "COLUMNS": "2000"})
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    heads = lines[:next(i for i, line in enumerate(lines) if "condition number" in line)]
+    notes = [line.removeprefix("Note: ").removesuffix(".") for line in lines if line.startswith("Note: ")]
+    for printed, shown in ((heads, motion["sentences"]), (notes, motion["notes"])):
+        assert [text for text in printed if "lowest" not in text] == [text for text in shown if "lowest" not in text]
+
+
+def test_unchecked_motion_is_downloaded_only_with_confirmation(client: Client, unsafe: dict[str, Any],
+                                                               opened: Opened) -> None:
+    """Both motion files are refused with the warnings; so are those of a result that was stored without warnings."""
+    meta = opened.studio.workspace.folder / "results" / unsafe["result"] / "studio.json"
+    warnings = json.loads(meta.read_text())["warnings"]
+    for name in ("motion.csv", "motion.yaml"):
+        address = f"/api/results/{unsafe['result']}/{name}"
+        refused = client.get(address)
+        assert refused.status_code == 409 and warnings[0] in refused.json()["error"]["sentence"]
+        assert client.get(address, params={"confirmed": "no"}).status_code == 409
+        assert client.get(address, params={"confirmed": "yes"}).status_code == 200
+    kept = meta.read_text()
+    meta.write_text(json.dumps({key: value for key, value in json.loads(kept).items() if key != "warnings"}))
+    refused = client.get(address)
+    assert refused.status_code == 409 and "not known what this motion was checked against" in refused.text
+    listed = next(one for one in client.state()["results"] if one["id"] == unsafe["result"])
+    assert len(listed["warnings"]) == 1
+    meta.write_text(kept)
 
 
 @pytest.mark.parametrize(("wrong", "where"), [
     ({"duration": -1}, "motion.duration"), ({"seconds": "x"}, "motion.seconds"),
     ({"limits": "../x.toml"}, "motion.limits"), ({"friction": ["nobody"]}, "motion.friction"),
-    ({"harmonics": 1e9}, "motion.harmonics")])
+    ({"harmonics": 1e9}, "motion.harmonics"), ({"floor": "low"}, "motion.floor"), ({"floor": 1e6}, "motion.floor"),
+    ({"radius": -0.1}, "motion.radius"), ({"speed": 1.5}, "motion.speed"), ({"margin": 0.5}, "motion.margin"),
+    ({"box": "0, 0, 0, 1, 1"}, "motion.box"), ({"box": "0, 0, 0, 1, 1, nan"}, "motion.box"),
+    ({"home": "left"}, "motion.home"), ({"gravity": "0, 9.81"}, "motion.gravity")])
 def test_a_wrong_wish_for_a_motion_is_named(client: Client, wrong: dict[str, Any], where: str) -> None:
     job = client.job("motion", **wrong)
     assert job["state"] == "failed" and job["error"]["where"] == where

@@ -16,6 +16,7 @@ from dynid.model import Model, RigidBodies, Scara, TemperatureFriction
 from dynid.recording import Samples
 from dynid.recording.check import hanging_positions
 from dynid.robot import Robot
+from dynid.robot.check import robot_reach
 from dynid.validate import Verdict, estimate_gravity, reconstruct, verdict
 from dynid.validate.hypotheses import gravity as gravity_module
 from dynid.validate.hypotheses.gains import between_joints, wrong_scales
@@ -32,14 +33,15 @@ from dynid.validate.hypotheses.motions import (
     refined,
     worth_of_delay,
 )
-from dynid.validate.hypotheses.nominal import chance_of_last, compare_with_nominal, load_on_log, robot_reach
-from dynid.validate.hypotheses.screen import ROWS, HypothesisScreen
+from dynid.validate.hypotheses.nominal import chance_of_last, compare_with_nominal, load_on_log
+from dynid.validate.hypotheses.screen import ROWS, HypothesisScreen, solved
 from dynid.validate.hypotheses.signs import assignment, inverted_joints
 from dynid.validate.hypotheses.trial import try_out
 from dynid.validate.hypotheses.weigh import hypothesis_excerpt, is_presliding
 from reproductions import _faults as faults
 from reproductions import _faulty_machines as faulty_machines
 from reproductions import _verdicts as verdicts
+from reproductions import silent
 
 
 def judged(log, others=()) -> Verdict:
@@ -185,6 +187,23 @@ def test_the_direction_of_gravity(simulate, gravity):
     off = np.rad2deg(np.arccos(np.clip(found.vector @ gravity / 9.81 ** 2, -1.0, 1.0)))
     assert off < 1.0 and np.all(found.std < 1.0) and off < 6.0 * max(found.std)
     assert causes(judged(wrong))[0] == ("gravity-direction",)
+
+
+@pytest.mark.parametrize("gravity", [(0.0, 0.0, 9.81), (9.81, 0.0, 0.0)])
+def test_gravity_along_an_axis_is_named_exactly_beside_large_friction(gravity):
+    """On decimated rows large Coulomb friction turns the best direction, so that a time scale explained more."""
+    arm = silent.example_arm(6501)
+    found = verdicts.judged(arm.model.robot.with_gravity(gravity), faults.Put(arm.log)).verdict.of_kind("problem")
+    [one] = [one for one in found if one.code == "gravity-direction"]
+    assert one.evidence["gravity"] == pytest.approx((0.0, 0.0, -9.81), abs=1e-9)
+    assert "time-scale" not in {one.code for one in found}
+
+
+def test_tiny_columns_are_solved_without_a_warning():
+    """The product of two column sizes of 1e-170 is zero in floating point."""
+    with np.errstate(divide="raise", invalid="raise", over="raise"):
+        value, rest = solved(np.array([[1e-322, 0.0, 0.0], [0.0, 4.0, 2.0], [0.0, 2.0, 2.0]]))
+    assert value[1] == pytest.approx(0.5, rel=1e-6) and rest == pytest.approx(1.0, rel=1e-6)
 
 
 def test_gravity_sideways_is_no_wrong_sign():

@@ -65,6 +65,7 @@ class ActuatorExperiment:
         std: expected standard errors (parameters,), with position errors of 5 mrad (RESIDUAL_STD).
         sizes: scales of the parameters (parameters,): the larger of nominal and typical values.
         notes: sentences on limits of the design.
+        collisions: text on obstacles that the recordings were checked against or not.
     """
 
     parts: tuple[ExperimentPart, ...]
@@ -76,6 +77,7 @@ class ActuatorExperiment:
     std: Array
     sizes: Array
     notes: tuple[str, ...] = ()
+    collisions: str = "collisions are not checked"
 
     @property
     def not_identified(self) -> tuple[str, ...]:
@@ -96,7 +98,7 @@ def plan_text(plan: ActuatorExperiment, files: Sequence[str]) -> str:
     files: names of the command files of the recordings.
     """
     lines = ["# Actuator experiment", "", f"{len(plan.parts)} recordings at {plan.rate:g} Hz of "
-             f"{', '.join(plan.joints)}. Collisions are not checked: watch the first run, ready to stop it.", ""]
+             f"{', '.join(plan.joints)}; {plan.collisions}. Watch the first run, ready to stop it.", ""]
     for k, (part, file) in enumerate(zip(plan.parts, files, strict=True), 1):
         lines += [f"## {k}. {part.title}", "",
                   f"Commands: `{file}`, {part.t[-1]:g} s. Why: {PART_KINDS[part.kind][1]}."]

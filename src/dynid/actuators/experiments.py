@@ -7,7 +7,7 @@ candidate is selected that reduces the volume of the confidence ellipsoid most (
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -68,6 +68,7 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
                                lower: ArrayLike | None = None, upper: ArrayLike | None = None,
                                velocity: ArrayLike | None = None, home: ArrayLike | None = None, duration: float = 60.0,
                                part_duration: float = 10.0, rate: float = 100.0, seed: int = 0,
+                               is_free: Callable[[Array], bool] | None = None,
                                progress: ProgressCallback = silent) -> ActuatorExperiment:
     """Design recordings that determine the parameters of actuators, within limits.
 
@@ -85,6 +86,8 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
         part_duration: time of one recording, s.
         rate: rows per second.
         seed: seed of random steps.
+        is_free: function that returns whether postures (rows, joints), one after the other, are free of collisions;
+            commands and simulated positions must be.
         progress: called with progress messages.
 
     Returns:
@@ -115,14 +118,16 @@ def design_actuator_experiment(loads: Mapping[str, Robot] | Robot, law: str | Dr
             for kind in PART_KINDS]
     for k, part in enumerate(todo):
         progress(f"simulating {part.title}", k / len(todo))
-        candidate = _candidate(designs[part.load], drive, part, rooms, part_duration, rate, seed)
+        candidate = _candidate(designs[part.load], drive, part, rooms, part_duration, rate, seed, is_free)
         if candidate is None:
-            notes.append(f"{part.title} is left out, because the simulated motion leaves the limits or is unstable")
+            notes.append(f"{part.title} is left out, because the simulated motion leaves the limits, collides or is "
+                         "unstable")
         else:
             candidates.append(candidate)
     if not candidates:
-        raise NotPossibleError("no commanded motion keeps the simulated joints inside their limits",
-                               "check gains, limits and masses", "no-experiment")
+        raise NotPossibleError("no commanded motion keeps the simulated joints inside their limits and free of "
+                               "collisions", "check gains, limits, masses and the home posture (--home)",
+                               "no-experiment")
     chosen = _chosen(candidates, max(int(duration / part_duration + 1e-9), 1))
     own = next(iter(designs.values()))
     unknowns = [(one.problem.label(k), item.item.unit) for one in own for k, item in enumerate(one.problem.unknowns)]
@@ -233,11 +238,15 @@ def _nominal(chain: Chain, assumed: Mapping[str, float]) -> list[dict[str, float
 
 
 def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentPart, rooms: list[Room],
-               duration: float, rate: float, seed: int) -> _Candidate | None:
-    """Return a candidate recording with its Fisher information; None if its simulation exceeds the limits at every
-    amplitude."""
+               duration: float, rate: float, seed: int, is_free: Callable[[Array], bool] | None
+               ) -> _Candidate | None:
+    """Return a candidate recording with its Fisher information; None if its simulation exceeds the limits or collides
+    at every amplitude."""
     for share in SMALLER_SHARES:
         t, command = part_command(part.kind, duration, rate, rooms, seed, share)
+        if is_free is not None and not is_free(command):
+            continue
+        positions = command.copy()
         log = ActuatorLog(Recording.from_commands(t, command, command), part.gains)
         matrices = []
         for one in designs:
@@ -245,6 +254,7 @@ def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentP
             moved = ready.simulate(one.x, ready.logs[0])
             if moved is None or not _is_inside(moved, [rooms[j] for j in one.chain.joints]):
                 break
+            positions[:, list(one.chain.joints)] = moved
             try:
                 slopes = (jacobian(ready, one.x, one.scale) * one.scale).reshape(-1, len(one.x))
             except NotPossibleError:
@@ -252,7 +262,8 @@ def _candidate(designs: Sequence[_ChainDesign], law: DriveLaw, part: ExperimentP
             weight = min(1.0 / (rate * RESIDUAL_TIME), 1.0) / RESIDUAL_STD ** 2
             matrices.append(projected(weight * slopes.T @ slopes, one.unchanged))
         else:
-            return _Candidate(replace(part, t=t, command=command), tuple(matrices))
+            if is_free is None or is_free(positions):
+                return _Candidate(replace(part, t=t, command=command), tuple(matrices))
     return None
 
 

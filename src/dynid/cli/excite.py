@@ -54,13 +54,10 @@ def command(
     noise: motion_output.Noise = "",
     limits: motion_output.LimitsFile = None,
     margin: motion_output.Margin = None,
-    box: Annotated[str, typer.Option(metavar="X1,Y1,Z1,X2,Y2,Z2", show_default=False,
-                                     help="Box that all links stay inside of, m, base frame: its two corners.")] = "",
-    floor: Annotated[float | None, typer.Option(metavar="Z", show_default=False,
-                                                help="Height of the floor, m, base frame.")] = None,
-    radius: Annotated[float | None, typer.Option(metavar="M", show_default=False,
-                                                 help="Radius of the links for collision checks, m, if the robot file "
-                                                      "has no collision shapes.")] = None,
+    box: motion_output.Box = "",
+    floor: motion_output.Floor = None,
+    radius: motion_output.Radius = None,
+    gravity: motion_output.Gravity = "",
     speed: Annotated[float | None, typer.Option(metavar="SHARE", show_default="0.6",
                                                 help="Largest speed as a share of the joints' top speeds.")] = None,
     full_range: Annotated[bool, typer.Option("--full-range", help="Use the whole joint ranges although collisions are "
@@ -122,14 +119,13 @@ def command(
     """Design a motion that excites every base parameter and respects every limit; Ctrl-C keeps the best so far."""
     if actuator:
         from dynid.runs.actuator_experiment import PENDULUM, ExperimentRequest
-        from dynid.runs.safe_motion import Safety
 
-        machine = None if robot == PENDULUM else options.load_robot(robot, only, lock)
+        machine = None if robot == PENDULUM else motion_output.mounted(options.load_robot(robot, only, lock), gravity)
         _actuators(ExperimentRequest(
             robot, actuator, options.named_numbers(gain or [], "--gain"),
             {name: given[0] for name, given in options.named_numbers(value or [], "--value").items()}, friction or "m4",
             options.numbers(mass, "--mass") or (), length, arm_mass, limits, margin,
-            Safety(speed=speed, full_range=full_range), options.numbers(home, "--home"),
+            motion_output.safety(box, floor, radius, speed, full_range), options.numbers(home, "--home"),
             60.0 if duration is None else duration, part, rate, seed), machine, output, force, json)
         return
     if gain or value or mass or length is not None:
@@ -137,14 +133,12 @@ def command(
     if not repeat:
         motion_output.check_outputs(output, report, force)
     posture, noises = options.numbers(home, "--home"), options.numbers(noise, "--noise")
-    corners = options.numbers(box, "--box")
 
     from dynid.excitation import Search
     from dynid.excitation.trajectories.families import family_named
     from dynid.runs.motion_design import MotionRequest, design_motion, motion_facts
-    from dynid.runs.safe_motion import Safety
 
-    machine = options.load_robot(robot, only, lock, fixed_base)
+    machine = motion_output.mounted(options.load_robot(robot, only, lock, fixed_base), gravity)
     seconds = BUDGET if budget is None and rounds is None else budget
     request = MotionRequest(
         friction=options.words(friction), rotor=rotor, limits=limits, margin=margin, improve=improve, noise=noises,
@@ -152,7 +146,7 @@ def command(
         search=Search(seconds, rounds, seed),
         family=family_named(kind, 20.0 if duration is None else duration, harmonics),
         command=typed_command(), trust=trust,
-        safety=Safety(None if corners is None else tuple(corners), floor, radius, speed, full_range),
+        safety=motion_output.safety(box, floor, radius, speed, full_range),
         standing=_standing(standing, {"sole": options.numbers(sole, "--sole"), "friction": friction_cone,
                                       "margin": support_margin, "equations": equations,
                                       "sway": sway, "tilt": tilt}))
@@ -198,8 +192,8 @@ def _actuators(request: ExperimentRequest, machine: Robot | None, output: Path, 
         print_json({**experiment_facts(plan), "outputs": written})
         return
     to = console()
-    to.print(f"{len(plan.parts)} recordings for {', '.join(plan.joints)}. Collisions are not checked: watch the first "
-             "run, one hand on the emergency stop.", markup=False)
+    to.print(f"{len(plan.parts)} recordings for {', '.join(plan.joints)}; {plan.collisions}. Watch the first run, one "
+             "hand on the emergency stop.", markup=False)
     to.print(table(["recording", "growth of standard errors without it"], [
         (part.title, ", ".join(f"{name} {factor:.2g} times" for name, factor in part.separates.items()) or "-")
         for part in plan.parts]))

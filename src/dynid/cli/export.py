@@ -86,16 +86,21 @@ def command(
 
 def _print(found: Exported) -> None:
     """Print the torque of each joint that the simulator cannot represent, the notes and the files."""
+    from dynid.quantities import percent_text
+
     to = console()
     lost = [one for one in found.losses if one.terms]
     if lost:
         where = "the logs of the result" if found.is_logged else "random states within the limits"
-        to.print(table(["joint", "torque error", "% of torque", "approximated"],
-                       [(one.joint, f"{one.error:.3g}", f"{one.percent:.2g}", ", ".join(one.terms)) for one in lost],
-                       numbers=["torque error", "% of torque"],
+        to.print(table(["joint", "torque error", "of torque", "approximated or omitted"],
+                       [(one.joint, f"{one.error:.3g}", percent_text(one.percent), ", ".join(one.terms))
+                        for one in lost],
+                       numbers=["torque error", "of torque"],
                        title=f"Torque that {found.target} cannot represent, along {where} (N m or N)"))
     else:
         to.print(f"{found.target} represents all terms of the model: no torque is lost.")
+    if found.written_file is not None:
+        to.print(f"{found.written_file.sentence}.", markup=False)
     for note in found.notes:
         to.print(note, markup=False)
     for path in found.paths:

@@ -73,6 +73,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Identify a robot from its logs: parameters with standard errors, a verdict, and a report."""
+    from dynid.estimate.export import WrittenFile
     from dynid.runs import run
     from dynid.runs.arguments import known_table, lock_table, log_table, run_settings
     from dynid.runs.results import check_output, facts, save
@@ -94,15 +95,16 @@ def command(
         check_output(output, force)
     with show_progress("identify") as progress:
         result = run(chosen, progress, workers=Workers(workers or 1, scheduler, options.tls_files(tls)), store=folds)
-        written, notes = {}, list[str]()
+        written, notes, files = {}, list[str](), list[WrittenFile]()
         if output is not None:
             progress("writing the results")
-            written = save(result, output, typed_command(), force=force, add_note=notes.append)
+            written = save(result, output, typed_command(), force=force, add_note=notes.append,
+                           add_file=files.append)
     if json:
-        print_json({**facts(result), "outputs": written})
+        print_json({**facts(result, *files), "outputs": written})
     else:
         from dynid.cli.tables import print_run
 
-        print_run(result, written, full, notes)
+        print_run(result, written, full, notes, *files)
     if strict and result.verdict.grade == "not usable":
         raise typer.Exit(NOT_USABLE)

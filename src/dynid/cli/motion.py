@@ -37,6 +37,10 @@ def command(
     noise: motion_output.Noise = "",
     limits: motion_output.LimitsFile = None,
     margin: motion_output.Margin = None,
+    box: motion_output.Box = "",
+    floor: motion_output.Floor = None,
+    radius: motion_output.Radius = None,
+    gravity: motion_output.Gravity = "",
     only: Only = "",
     lock: Lock = None,
     fixed_base: FixedBase = None,
@@ -52,13 +56,13 @@ def command(
     from dynid.runs.motion_design import motion_facts
     from dynid.runs.unoptimised_motion import PlainMotionRequest, plain_motion
 
-    machine = load_robot(robot, only, lock, fixed_base)
+    machine = motion_output.mounted(load_robot(robot, only, lock, fixed_base), gravity)
     refuse_free_base(machine, "the check of a motion")
     with show_progress("motion") as progress:
         data = plain_motion(machine, PlainMotionRequest(
             kind, count=count, through=through, duration=duration, frame=frame, home=posture, seed=seed,
             friction=words(friction), rotor=rotor, limits=limits, margin=margin, noise=noises, rate=rate,
-            command=typed_command()), progress)
+            command=typed_command(), safety=motion_output.safety(box, floor, radius)), progress)
         written = motion_output.write_outputs(data, output, report, progress)
     if json:
         print_json({"kind": kind, **motion_facts(data), "outputs": written})

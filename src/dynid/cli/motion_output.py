@@ -15,6 +15,8 @@ from dynid.progress import ProgressCallback
 if TYPE_CHECKING:
     from dynid.arrays import Array
     from dynid.report.pages.motion import MotionData
+    from dynid.robot import Robot
+    from dynid.runs.safe_motion import Safety
 
 MAX_SHOWN_NOISES = 8  # torques in the title of a table
 SUFFIXES = (".csv", ".npz", ".yaml", ".yml")
@@ -30,8 +32,36 @@ LimitsFile = Annotated[Path | None, typer.Option(metavar="FILE.toml", show_defau
                                                       "joints, workspace, postures.")]
 Margin = Annotated[float | None, typer.Option(show_default="0.05", help="Share of the robot's ranges, velocities and "
                                                                         "torques to keep as a margin.")]
+Box = Annotated[str, typer.Option(metavar="X1,Y1,Z1,X2,Y2,Z2", show_default=False,
+                                  help="Box that all links stay inside of, m, base frame: its two corners.")]
+Floor = Annotated[float | None, typer.Option(metavar="Z", show_default=False,
+                                             help="Height of the floor, m, against gravity from the origin of the base "
+                                                  "frame.")]
+Radius = Annotated[float | None, typer.Option(metavar="M", show_default="5 % of the longest chain of links",
+                                              help="Radius of the links without readable collision shapes, m.")]
+Gravity = Annotated[str, typer.Option(metavar="X,Y,Z", show_default=False,
+                                      help="Gravity in the base frame, m/s^2, of a base that is tilted or hangs; it "
+                                           "turns the floor, too.")]
 MotionPage = Annotated[Path | None, typer.Option(metavar="PAGE.html", show_default=False,
                                                  help="HTML report with plots and a 3-D preview.")]
+
+
+def mounted(machine: Robot, gravity: str) -> Robot:
+    """Return the robot with gravity (X,Y,Z, m/s^2) as given on the command line, or unchanged for an empty text."""
+    from dynid.cli.options import numbers
+
+    down = numbers(gravity, "--gravity", "X,Y,Z")
+    return machine if down is None else machine.with_gravity(down)
+
+
+def safety(box: str, floor: float | None, radius: float | None, speed: float | None = None,
+           full_range: bool = False) -> Safety:
+    """Return the safety settings of a motion from the options of the command line."""
+    from dynid.cli.options import numbers
+    from dynid.runs.safe_motion import Safety
+
+    corners = numbers(box, "--box")
+    return Safety(None if corners is None else tuple(corners), floor, radius, speed, full_range)
 
 
 def check_outputs(output: Path, report: Path | None, force: bool) -> None:
@@ -58,10 +88,11 @@ def show(data: MotionData, written: dict[str, str]) -> None:
     """Print the quality of the motion, the expected standard errors and the margins to its limits."""
     from dynid.quantities import percent_text
     from dynid.report.pages.motion import used
+    from dynid.runs.safe_motion import safety_sentences
 
     to, found = console(), data.excitation
-    if data.unchecked:
-        to.print(f"{data.unchecked}: watch the first run at low speed, one hand on the emergency stop.", markup=False)
+    for sentence in safety_sentences(data):
+        to.print(sentence, markup=False)
     if found.interrupted:
         to.print("Interrupted: this is the best motion found so far.")
     is_searched = found.starts and found.criterion != "condition"

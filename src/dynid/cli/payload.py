@@ -75,6 +75,8 @@ def _print(found: FoundPayload, written: dict[str, str]) -> None:
         to.print("Standard error of the mass from " + ", ".join(
             f"{source} {body.mass_std_from(source):.2g}" for source in body.parts) + " kg.", markup=False)
     to.print(payload_errors(body))
+    for note in found.notes:
+        to.print(f"- {note}", markup=False)
     for finding in body.findings:
         to.print(f"- {finding.text}", markup=False)
     for one in found.entries:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from dynid.datasets import LogFacts
     from dynid.estimate import Essential, Estimate, FrictionChoice
+    from dynid.estimate.export import WrittenFile
     from dynid.payloads import PayloadEstimate
     from dynid.runs import Run
     from dynid.runs.demonstration import Demo
@@ -29,16 +30,19 @@ if TYPE_CHECKING:
 _SHOWN_JOINTS = 8  # joints that fit on one screen
 _MAX_LOG_COLUMNS = 4  # logs above which errors are listed in rows instead of columns
 # Notes on result files that are also shown on the screen: those that contain one of these texts.
-NOTES_ON_SCREEN = ("gives base parameters only", "is not written")
+NOTES_ON_SCREEN = ("is not written",)
 # First words of notes on the equations of a free base that are also shown on the screen.
 EQUATION_NOTES_ON_SCREEN = ("equations ", "forces on the feet are not used")
 OPEN_LOOP_GOOD = 10.0  # percent of the motion: largest drift at which simulations without a controller are useful
 
 # -- a run and its validation ------------------------------------------------------------------------
-def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes: Sequence[str] = ()) -> None:
-    """Print verdict, errors, main findings and file paths on one screen; with `full` print everything."""
+def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes: Sequence[str] = (),
+              file: WrittenFile | None = None) -> None:
+    """Print verdict, errors, main findings and file paths on one screen; with `full` print everything. file: torque
+    errors of the written robot file."""
+    errors = [] if file is None else [f"{file.sentence}."]
     if full:
-        _print_whole_run(result, written, notes)
+        _print_whole_run(result, written, [*errors, *notes])
         return
     from dynid.runs.logs import found_logs_sentence
 
@@ -65,7 +69,7 @@ def print_run(result: Run, written: Mapping[str, str], full: bool = False, notes
                  if result.robot.has_free_base and note.startswith(EQUATION_NOTES_ON_SCREEN))]
     usable = verdict.grade != "not usable"  # otherwise the causes come first
     tail = [*dropped, *(_better_motion(result, written) if usable else ()), *_result_path_lines(written),
-            *(f"  {note}." for note in notes if any(text in note for text in NOTES_ON_SCREEN))]
+            *errors, *(f"  {note}." for note in notes if any(text in note for text in NOTES_ON_SCREEN))]
     below = to.height(tail)
     found = _finding_lines(result)
     shown = to.print_what_fits(found, below + 1, most=MAX_FINDINGS_PRINTED)

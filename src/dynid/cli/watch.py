@@ -35,6 +35,9 @@ def command(
                                           help="Friction terms at every joint (viscous, coulomb, offset, ...), or "
                                                "none. Default: those of the robot's file, or chosen per joint.")] = "",
     rotor: Annotated[bool, typer.Option("--rotor", help="Identify reflected rotor inertias too.")] = False,
+    known: Annotated[list[str] | None, typer.Option("--known", metavar="NAME=VALUE[+-STD]", show_default=False,
+                                                    help="Known standard parameter, such as M3=1.2 or "
+                                                         "Ia1=0.1+-0.01; may be repeated.")] = None,
     prior: Annotated[str | None, typer.Option(metavar="RESULT", show_default=False,
                                               help="Initial estimate: a result folder, or a robot file or built-in "
                                                    "name, whose values are assumed to be accurate to 30 %.")] = None,
@@ -62,21 +65,21 @@ def command(
     json: Json = False,
 ) -> None:
     """Show a robot's parameters, their standard errors and torque errors, or its payload, while it moves."""
-    from dynid.runs.arguments import log_changes, log_table
+    from dynid.runs.arguments import known_table, log_changes, log_table
     from dynid.runs.watching import WatchOptions, look_facts, watch, watch_settings
 
     if limits is not None and method != "mrls":
         raise DynidError(f"--limits applies to --method mrls, not to '{method}'", code="conflicting-options")
     if payload is not None:
-        if friction or rotor or method != "rls" or forgetting is not None:
-            raise DynidError("with --payload the model is that of the result: --method, --forgetting, --friction and "
-                             "--rotor do not apply; remove them", code="conflicting-options")
+        if friction or rotor or known or method != "rls" or forgetting is not None:
+            raise DynidError("with --payload the model is that of the result: --method, --forgetting, --friction, "
+                             "--rotor and --known do not apply; remove them", code="conflicting-options")
         _payload(robot, payload, log_table(mapping) | log_changes(assignments or []), WatchOptions(
             source, cutoff=cutoff, rate=rate, speed=speed, every=every, patience=patience, record=record, prior=prior,
             equations=equations, trust=trust), json)
         return
     settings = watch_settings(robot, {"friction": list(words(friction)), "rotor": rotor},
-                              log_table(mapping) | log_changes(assignments or []), [])
+                              log_table(mapping) | log_changes(assignments or []), [], known_table(known or []))
     options = WatchOptions(source, method, forgetting, cutoff, rate, speed, every, patience, record, prior,
                            equations, trust, limits)
     with _screen(_view, json) as show:
@@ -144,7 +147,7 @@ def _view(look: Look) -> Any:
                 estimate.diagnostics.joints, errors, look.innovation, strict=True)],
             numbers=["relative error, %", "last innovations"]))
         status = {one.name: one for one in online.verdict()}
-        rows = [(name, f"{value:.5g}", f"{std:.2g}" if std < float("inf") else "-",
+        rows = [(name, f"{value:.5g}", f"{std:.2g}" if 0.0 < std < float("inf") else "-",
                  f"{share:.1f} %" if share < 1000.0 else "-", "well determined" if well else "poorly determined"
                  if status[name].status == "identified" else str(status[name]).partition(": ")[2])
                 for name, value, std, share, well in zip(estimate.names, estimate.values, estimate.std,

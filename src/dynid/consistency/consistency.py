@@ -18,7 +18,7 @@ from dynid.regression.base import parsed
 from dynid.robot import inertia as ten
 
 InertiaForm = Literal["pseudo", "spatial"]
-ViolationKind = Literal["missing", "mass", "not-positive-definite", "triangle", "centre-of-mass", "positive",
+ViolationKind = Literal["missing", "mass", "not-positive-definite", "triangle", "centre-of-mass", "size", "positive",
                         "mass-limit", "interval"]
 
 # Unit of parameters in the solver: a body of one kilogram and one decimetre.

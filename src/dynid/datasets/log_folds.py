@@ -30,7 +30,7 @@ LogProgress = Callable[[int, int], None]  # logs done, of how many
 NoiseOf = Callable[[Equations, Regression], tuple[Array, ...] | None]
 _BLOCKS_OF_SUM = 20  # logs whose blocks stay separate in a sum, which limits memory for many logs
 _SECONDS_BETWEEN_MANIFESTS = 2.0  # s: an interrupted run loses little, and a quick one writes once
-_STORE_FORM = 3  # version of manifests; compressed logs of another version are computed again
+_STORE_FORM = 4  # version of manifests; compressed logs of another version are computed again
 _PROBE_SAMPLES = 40  # number of samples whose regressor identifies a model
 
 
@@ -395,5 +395,6 @@ def fold_key(job: FoldJob) -> str:
     rng = np.random.default_rng(0)
     q, dq, ddq = rng.normal(size=(3, _PROBE_SAMPLES, job.model.dof))
     probe = np.round(job.model.regressor(q, dq, ddq), 9).tobytes().hex()
-    return signature(_STORE_FORM, job.base.expressions, list(job.base.known.items()), probe,
+    learned = getattr(job.model, "learned", {})  # such as the times of a drift, which the probe does not show
+    return signature(_STORE_FORM, job.base.expressions, list(job.base.known.items()), probe, learned,
                      job.preparation.as_table(), job.blocks, job.noise is not None)

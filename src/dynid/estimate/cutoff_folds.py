@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.datasets.identifiable import BoundModel, DataFacts, bind_to_data
 from dynid.errors import NotPossibleError
 from dynid.estimate.problem import Problem
-from dynid.floating.whole_body import identifiable_parameters
 from dynid.model import LinearModel, robot_model
 from dynid.recording import Recording, Samples
 from dynid.recording.excerpts import moving_excerpt
@@ -25,10 +25,10 @@ from dynid.recording.preparation.row_filter import EquationsKind
 from dynid.recording.preparation.selection import moving_joints
 from dynid.recording.recording import SIGNAL_ATTRIBUTES
 from dynid.recording.sample_preparation import Gridded, on_grid, prepare, prepare_gridded
-from dynid.regression import BaseParameters, Regression, base_parameters, fold, prepared_equations
+from dynid.regression import BaseParameters, Regression, fold, prepared_equations
 from dynid.regression.derived import CachedEquations, Derived
-from dynid.regression.equations import UNIT, Piece, Rows, inner_cuts, unmeasured_joints
-from dynid.regression.known import KnownValues, Prior, with_known
+from dynid.regression.equations import UNIT, Piece, Rows, inner_cuts
+from dynid.regression.known import KnownValues, Prior
 
 _CUTOFF_BLOCKS = 8  # blocks of time in all logs together
 _SUFFICIENT_RATE = 1000.0  # Hz: sufficient rate, far above the cut-offs that are tried
@@ -67,9 +67,7 @@ class CutoffFolds:
     def from_recordings(model: LinearModel, recordings: Sequence[Recording], settings: Preparation, *,
                         known: KnownValues | None = None) -> CutoffFolds:
         """Return the compressed data of recordings for a model; known: known parameter values."""
-        base = identifiable_parameters(model, recordings) or base_parameters(
-            model, unmeasured=unmeasured_joints(recordings))
-        return _folds(model, *with_known(model, base, known), recordings, settings)
+        return _folds(bind_to_data(model, DataFacts.from_recordings(recordings), known), recordings, settings)
 
     @staticmethod
     def like(problem: Problem) -> CutoffFolds:
@@ -80,7 +78,7 @@ class CutoffFolds:
         settings = _following(Preparation.from_settings(dict(problem.data[0].settings)), problem.data[0].rate)
         if len({round(log.rate, 6) for log in problem.data}) > 1:  # the logs have different rates
             settings = settings.elsewhere()
-        return _folds(problem.model, problem.base, problem.regression.prior, problem.recordings, settings)
+        return _folds(BoundModel(problem.model, problem.base, problem.regression.prior), problem.recordings, settings)
 
     def of_problem(self, problem: Problem) -> CutoffFolds:
         """Return the compressed data of the same recordings for a problem's model and base parameters.
@@ -171,14 +169,13 @@ class CutAtTimes(Derived):
         return found
 
 
-def _folds(model: LinearModel, base: BaseParameters, prior: Prior | None, recordings: Sequence[Recording],
-           settings: Preparation) -> CutoffFolds:
+def _folds(whole: BoundModel, recordings: Sequence[Recording], settings: Preparation) -> CutoffFolds:
     moving = tuple(log for log in recordings if np.any(moving_joints(log.q)))
     if not moving:
         prepare(recordings[0])  # raises an error with the reason
     less = moving_excerpt([_averaged(log) for log in moving], _CUTOFF_ROWS)
-    whole = sum(map(len, less)) == sum(map(len, moving))
-    return CutoffFolds(model, base, prior, moving, tuple(on_grid(log, settings) for log in less), settings, whole)
+    return CutoffFolds(whole.model, whole.base, whole.prior, moving, tuple(on_grid(log, settings) for log in less),
+                       settings, sum(map(len, less)) == sum(map(len, moving)))
 
 
 def _following(settings: Preparation, rate: float) -> Preparation:

@@ -234,16 +234,17 @@ class Estimate:
         from dynid.estimate.store import load
         return load(path, model)
 
-    def to_urdf(self, path: str | Path, source: str | Path | None = None, *, with_payload: bool = False,
-                unchecked: bool = False) -> tuple[str, ...]:
+    def to_urdf(self, path: str | Path, source: str | Path | None = None, *, samples: Sequence[Samples] = (),
+                with_payload: bool = False, unchecked: bool = False) -> tuple[str, ...]:
         """Write the robot's own URDF (or `source`) with the estimated values; see `dynid.estimate.export`."""
         from dynid.estimate.export import write_urdf
-        return write_urdf(self, path, source, with_payload=with_payload, unchecked=unchecked)
+        return write_urdf(self, path, source, samples=samples, with_payload=with_payload, unchecked=unchecked)
 
-    def to_mjcf(self, path: str | Path, *, with_payload: bool = False, unchecked: bool = False) -> tuple[str, ...]:
+    def to_mjcf(self, path: str | Path, *, samples: Sequence[Samples] = (), with_payload: bool = False,
+                unchecked: bool = False) -> tuple[str, ...]:
         """Write the robot with the estimated values as MJCF for MuJoCo; see `dynid.estimate.export`."""
         from dynid.estimate.export import write_mjcf
-        return write_mjcf(self, path, with_payload=with_payload, unchecked=unchecked)
+        return write_mjcf(self, path, samples=samples, with_payload=with_payload, unchecked=unchecked)
 
     def export(self, path: str | Path, target: str, **options: Any) -> Exported:
         """Write the robot with the estimated values for a simulator; see `dynid.estimate.simulators.exports.export`."""

@@ -1,4 +1,4 @@
-"""Set data-dependent terms of a model before compression, from top speeds of joints and a first estimate."""
+"""Linearise load-dependent terms of a model before compression, about a first estimate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.estimate.linear import joint_weights, solve
-from dynid.model import DataContext, LinearModel, bound, robot_model
+from dynid.model import LinearModel, robot_model
 from dynid.recording import Samples
 from dynid.recording.excerpts import excerpt
 from dynid.regression import BaseParameters, TorqueEquations, fold
@@ -18,18 +18,7 @@ from dynid.regression.derived import CachedEquations
 # Rows after decimation:
 _ENOUGH_ROWS = 20000  # for the second estimate: transmitted torques need less accuracy than friction
 _FIRST_ROWS = 5000  # for the first estimate, which is only the start of the second
-_ROWS_AT_ONCE = 65536
 _FREE_WIDTH = 100.0
-
-
-def scaled_model(model: LinearModel, logs: Sequence[Samples]) -> LinearModel:
-    """Return the model with scales taken from the data: top speeds and ranges of the joints, times and temperatures."""
-    if not len(logs):
-        return model
-    times = min(float(log.t[0]) for log in logs), max(float(log.t[-1]) for log in logs)
-    warm = [log.temperature for log in logs if log.temperature is not None]
-    return bound(model, DataContext(speeds=top_speeds(logs), ranges=motion_ranges(logs), times=times,
-                                    temperatures=np.mean(np.concatenate(warm), axis=0) if warm else None))
 
 
 def fitted_model(model: LinearModel, logs: Sequence[Samples], base: BaseParameters,
@@ -92,26 +81,3 @@ def split_values(base: BaseParameters, beta: Array) -> Array:
         scale[places] = max(mass, 1e-3) * np.array([length ** 2] * 6 + [length] * 3 + [1.0])
     moved = np.linalg.lstsq(base.matrix * scale, beta - base.matrix @ start, rcond=1e-12)[0]
     return start + scale * moved
-
-
-def top_speeds(logs: Sequence[Samples]) -> Array:
-    """Return the top speed of each joint (dof,) over the valid samples, rad/s or m/s; one for a joint at rest."""
-    top = np.zeros(logs[0].dof)
-    for log in logs:
-        for start in range(0, len(log), _ROWS_AT_ONCE):
-            rows = slice(start, start + _ROWS_AT_ONCE)
-            top = np.maximum(top, np.where(log.keep[rows], np.abs(log.dq[rows]), 0.0).max(axis=0, initial=0.0))
-    return np.where(top > 0, top, 1.0)
-
-
-def motion_ranges(logs: Sequence[Samples]) -> Array:
-    """Return the range of motion of each joint (dof,) over the segments of all logs, rad or m; one for a joint at
-    rest."""
-    low, high = np.full((2, logs[0].dof), np.inf) * np.array([[1.0], [-1.0]])
-    for log in logs:
-        for start, stop in log.segments:
-            for at in range(start, stop, _ROWS_AT_ONCE):
-                rows = log.q[at:min(at + _ROWS_AT_ONCE, stop)]
-                low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
-    found = high - low
-    return np.where(found > 0, found, 1.0)

@@ -36,11 +36,11 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Ints
+from dynid.datasets.identifiable import DataFacts, bind_to_data, top_speeds
 from dynid.errors import NotPossibleError
 from dynid.estimate.columns_left_out import EXACT_SHARE, Worth
 from dynid.estimate.coupling_choice import Coupling, NeighbourCouplings, choose_couplings
 from dynid.estimate.covariance import residual_noise
-from dynid.estimate.fitted import top_speeds
 from dynid.estimate.problem import Problem
 from dynid.estimate.ridge_search import (
     CURVE,
@@ -69,8 +69,7 @@ from dynid.model import (
 from dynid.model.load_friction import LARGEST
 from dynid.output_fields import map_of, output_fields, record
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, Regression, base_parameters
-from dynid.regression.equations import unmeasured_joints
+from dynid.regression import BaseParameters, Regression
 from dynid.regression.factor import triangular
 from dynid.regression.known import KnownValues
 
@@ -189,7 +188,7 @@ def choose_terms(model: Model, data: Samples | Sequence[Samples], *, known: Know
                               Offset(ridge=MAX_OFFSET_RIDGE), LoadFriction(sign=sign), ViscousDifference(), neighbours))
     own = {parameter.name for term in core for parameter in term.parameters(model.robot)}
     order = sorted(range(len(wide.parameters)), key=lambda c: wide.parameters.names[c] not in own)
-    base = base_parameters(wide, order, unmeasured=unmeasured_joints(logs))
+    base = bind_to_data(wide, DataFacts.from_samples(logs), priority=order).base
     problem = Problem.from_model(wide, logs, base=base, known=known, blocks=BLOCKS, threads=threads)
     regression = problem.regression
     if sum(block.rows > 0 for block in regression.blocks) < FEWEST_BLOCKS:

@@ -14,22 +14,21 @@ import numpy as np
 from dynid import html_tables
 from dynid.arrays import Array
 from dynid.datasets import Dataset
+from dynid.datasets.identifiable import DataFacts, bind_to_data
 from dynid.datasets.log_folds import FoldedLogs
 from dynid.errors import ModelError, did_you_mean
 from dynid.estimate.bounded import nearest_within
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.fitted import fitted_model, scaled_model
+from dynid.estimate.fitted import fitted_model
 from dynid.estimate.option_types import check_options
 from dynid.estimate.uncertainty import CovType
-from dynid.floating.whole_body import identifiable_parameters
 from dynid.model import LinearModel, flexible_joint_model
 from dynid.plugins import load_plugin, plugin_names, usable_plugins
 from dynid.recording import Recording, Samples
-from dynid.regression import BaseParameters, Equations, Regression, base_parameters, fold, prepared_equations
+from dynid.regression import BaseParameters, Equations, Regression, fold, prepared_equations
 from dynid.regression.derived import CachedEquations
-from dynid.regression.equations import unmeasured_joints
 from dynid.regression.filtered import kept
-from dynid.regression.known import KnownValues, with_known
+from dynid.regression.known import KnownValues
 from dynid.signals import at_times
 from dynid.threads import one_blas_thread
 
@@ -142,16 +141,12 @@ class Problem:
         """
         dataset = _prepared_dataset(model, data, recordings, known)
         logs = dataset.samples
-        model = scaled_model(model, logs)
-        if base is None:
-            base = identifiable_parameters(model, dataset.recordings) or base_parameters(
-                model, unmeasured=unmeasured_joints(logs))
-        base, prior = with_known(model, base, known)
-        model = fitted_model(model, logs, base, threads)
+        whole = bind_to_data(model, DataFacts.from_samples(logs, dataset.recordings), known, base=base)
+        base, model = whole.base, fitted_model(whole.model, logs, whole.base, threads)
         equations = (CachedEquations.from_equations(prepared_equations(model, logs, base)) if dataset.is_in_memory
                      else None)
         regression, folded = dataset.fold(model, base, blocks=blocks, threads=threads, equations=equations)
-        regression = replace(regression, prior=prior)
+        regression = replace(regression, prior=whole.prior)
         nominal = model.parameters.nominal if nominal is None else model.parameters.vector(nominal)
         places, few, originals = dataset.excerpt()
         is_excerpt = not dataset.is_in_memory or any(a is not b for a, b in zip(few, logs, strict=False))

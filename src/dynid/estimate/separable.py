@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array, Ints
+from dynid.datasets.identifiable import DataFacts, bind_to_data
 from dynid.errors import ModelError
 from dynid.estimate.covariance import LinearFit, ScoreNoise, naive_covariance, noise
 from dynid.estimate.estimate import Estimate
@@ -31,8 +32,8 @@ from dynid.lapack import solve_triangular
 from dynid.model import LinearModel, Parameters, complete
 from dynid.recording import Samples
 from dynid.recording.excerpts import excerpt
-from dynid.regression import BaseParameters, Regression, Stacked, TorqueEquations, base_parameters, fold
-from dynid.regression.equations import torques_along, unmeasured_joints
+from dynid.regression import BaseParameters, Regression, Stacked, TorqueEquations, fold
+from dynid.regression.equations import torques_along
 
 _GRID_POINTS = 24  # values of a shape parameter on the grid
 _FEW_POINTS = 9  # values of each shape parameter on the grid, if a column depends on two of them
@@ -99,7 +100,7 @@ def separable_fit(problem: Problem, *, span: float, iterations: int, tolerance: 
     center = np.log(model.shape)
     limits = center - np.log(span), center + np.log(span)
     log_shape = _search(problem, dependence, center, np.log(span))
-    base = _base(problem.base, dependence, np.exp(log_shape), unmeasured_joints(problem.data))
+    base = _base(problem.base, dependence, np.exp(log_shape), DataFacts.from_samples(problem.data))
     best, steps = _descend(Descent(problem, dependence, base, inside), log_shape, limits, iterations, tolerance)
 
     b, shape = len(base), np.exp(best.log_shape)
@@ -136,7 +137,7 @@ def _undetermined_shape_notes(names: Sequence[str]) -> tuple[Note, ...]:
     return (Note("shape-unresolved", text),)
 
 
-def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array, unmeasured: Sequence[int]) -> BaseParameters:
+def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array, facts: DataFacts) -> BaseParameters:
     """Return base parameters valid for every shape: those given, unless they group columns that depend on the shape."""
     varying = dependence.varying
     kept = np.isin(varying, base.independent)
@@ -144,7 +145,7 @@ def _base(base: BaseParameters, dependence: ShapeDependence, shape: Array, unmea
     rows = np.flatnonzero(np.isin(base.independent, varying))
     if kept.all() and alone.all() and np.all(np.count_nonzero(base.matrix[rows], axis=1) == 1):
         return base
-    return base_parameters(dependence.model.with_shape(shape), unmeasured=unmeasured)
+    return bind_to_data(dependence.model.with_shape(shape), facts, base.known).base
 
 
 # -- the grid, joint by joint ----------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.datasets.identifiable import DataFacts, identifiable_base
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, identify
 from dynid.estimate.uncertainty import Uncertainty
@@ -19,6 +20,7 @@ from dynid.floating.preparation import DEFAULT_GUARD, WholeBody
 from dynid.model import Model, robot_model
 from dynid.recording import Samples
 from dynid.regression.known import KnownValues, Prior
+from dynid.robot import Robot
 
 BIAS_ROWS = 600  # samples per log for the effect of a bias
 
@@ -75,13 +77,7 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
     """
     every = (logs,) if isinstance(logs, FloatingLog) else tuple(logs)
     robot, chosen = model.robot, dict(prepare or {})
-    schedules = sorted({tuple(map(bool, row)) for log in every if log.standing is not None
-                        for row in np.unique(log.standing, axis=0)})
-    kind = equations
-    if equations == "flight" and any(log.wrenches for log in every):  # a sensor measures the total suspension force
-        kind = "wrenches" if any(log.tau is not None for log in every) else "base"
-    base = floating_base_parameters(model, kind, contacts=every[0].contacts,
-                                    schedules=schedules if equations == "projected" else ())
+    base = identifiable_base(model, DataFacts(bodies=_bodies(robot, every, equations)))
     whole = len(floating_base_parameters(model, "wrenches")) if equations != "wrenches" else len(base)
     facts = [total_mass(model, *mass)] if mass is not None else []
     if mirrored is not False:
@@ -98,9 +94,13 @@ def identify_floating(model: Model, logs: FloatingLog | Sequence[FloatingLog], e
         noise = equation_noise(problem.equations, first.values)
         problem = weighted_problem(noise)
     estimate = identify(problem, method=method, **options)
-    bodies = [WholeBody(robot, log, equations, noise, DEFAULT_GUARD, 0) for log in every]
-    estimate = with_imu_errors(estimate, problem, bodies)
+    estimate = with_imu_errors(estimate, problem, _bodies(robot, every, equations, noise))
     return WholeBodyEstimate(estimate, problem, equations, len(base), whole, noise)
+
+
+def _bodies(robot: Robot, logs: Sequence[FloatingLog], equations: FloatingEquations,
+            noise: np.ndarray | None = None) -> tuple[WholeBody, ...]:
+    return tuple(WholeBody(robot, log, equations, noise, DEFAULT_GUARD, 0) for log in logs)
 
 
 def with_facts(problem: Problem, facts: Sequence[Facts]) -> Problem:

@@ -18,10 +18,11 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.datasets import Dataset, LogSource
+from dynid.datasets.identifiable import BoundModel, DataFacts, bind_to_data
 from dynid.datasets.log_fold import FoldStore, LogFold, ManifestEntry, signature
 from dynid.datasets.log_folds import FoldedLogs, Folding, FoldJob, LogInMemory, fold_each, none_usable
-from dynid.errors import DynidError, NotPossibleError
-from dynid.estimate.fitted import first_estimate, top_speeds
+from dynid.errors import DynidError, ModelError, NotPossibleError
+from dynid.estimate.fitted import fitted_model
 from dynid.files import write_whole
 from dynid.fleet.change_detection import LogEstimates, PartChange, Series, changes
 from dynid.fleet.outliers import StandingOut, changes_prior, fleet_parts, standing_out
@@ -32,11 +33,11 @@ from dynid.fleet.robot_fold import RobotFold, level_noise, log_noise
 from dynid.fleet.robot_scatter import scatter
 from dynid.fleet.settings import FleetSettings
 from dynid.fleet.shared import SharedEstimate, consistent_shared_estimate, shared_estimate
-from dynid.model import DataContext, LinearModel, bound, robot_model
+from dynid.model import LinearModel, robot_model
 from dynid.progress import ProgressCallback, silent
 from dynid.recording.mapping import Mapping as LogMapping
 from dynid.recording.preparation import Preparation
-from dynid.regression import base_parameters
+from dynid.regression import BaseParameters
 from dynid.robot import Robot
 from dynid.runs.choices import choose
 from dynid.runs.models import make_model, make_robot
@@ -48,7 +49,7 @@ _MAX_TABLE_ROBOTS = 12  # robots in the cross-prediction table: those that diffe
 _ODD_LOG_RATIO = 2.0  # residual of a log with the model of the robot's other logs, relative to its own residual
 MIN_LOGS_FOR_ODD = 3  # logs of a robot, needed to find an odd one
 DECIDING_ROBOTS = 5  # robots with which the spread between robots has three degrees of freedom or more
-_FILE_FORMAT = 1  # version of the file of choices; a file of another version is replaced
+_FILE_FORMAT = 2  # version of the file of choices; a file of another version is replaced
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def _run(settings: FleetSettings, options: FleetOptions, store: Path, progress: 
     logs = [LogSource.from_file(file, mapping) for file in files]
     chosen = choices_of_fleet(settings, logs, store, progress)
     robot, model = chosen.robot, chosen.model
-    job = FoldJob(model, base_parameters(model), robot, chosen.preparation, noise=log_noise)
+    job = FoldJob(model, chosen.base, robot, chosen.preparation, noise=log_noise)
     folding = Folding.start(logs, job, chosen.in_memory, store)
     folded = fold_each(folding, options.workers, lambda done, total: progress(f"{done} of {total} logs compressed"))
     assert folding.store is not None
@@ -262,7 +263,7 @@ class FleetChoices:
     Attributes:
         settings: settings of a run on the fleet's logs, with friction and cut-off chosen.
         robot: the robot type.
-        model: model of all robots, with terms set from the data.
+        model, base: model of all robots, with terms set from the data, and its base parameters.
         preparation: filter options of all logs.
         notes: sentences on the choices.
         in_memory: logs that were read for the choices, by index in the list of logs.
@@ -271,6 +272,7 @@ class FleetChoices:
     settings: RunSettings
     robot: Robot
     model: LinearModel
+    base: BaseParameters
     preparation: Preparation
     notes: tuple[str, ...] = ()
     in_memory: Mapping[int, LogInMemory] = field(default_factory=dict)
@@ -286,33 +288,37 @@ def choices_of_fleet(settings: FleetSettings, logs: Sequence[LogSource], store: 
     if kept is not None:
         run = asked.model_copy(update={"model": ModelSettings.model_validate(kept["model"]),
                                        "prepare": kept["preparation"]})
-        return FleetChoices(run, robot, _bound(make_model(run, robot), kept["speeds"], kept["estimate"]),
-                            Preparation.from_settings(kept["preparation"]), tuple(kept["notes"]))
+        whole = _bound(make_model(run, robot), DataFacts(tuple(kept["unmeasured"])), run)
+        own = robot_model(whole.model)
+        model = whole.model if own is None else own.with_learned(kept["learned"])
+        return FleetChoices(run, robot, model, whole.base, Preparation.from_settings(kept["preparation"]),
+                            tuple(kept["notes"]))
     chosen = choose(asked, robot, Dataset.open(logs, robot, progress=progress), progress)
     preparation, samples = chosen.dataset.preparation, chosen.dataset.samples
     assert preparation is not None
     notes = list(chosen.notes) if chosen.cutoff is None else [chosen.cutoff.step, *chosen.notes]
     run = chosen.settings.model_copy(update={"prepare": preparation.as_table()})
-    speeds = top_speeds(samples).tolist()
-    model = _bound(make_model(run, chosen.robot), speeds, None)
-    estimate = first_estimate(model, samples, base_parameters(model))
+    facts = DataFacts.from_samples(samples)
+    whole = _bound(make_model(run, chosen.robot), facts, run)
+    model = fitted_model(whole.model, samples, whole.base)
     table = {"model": run.model.model_dump(mode="json"), "preparation": preparation.as_table(), "notes": notes,
-             "speeds": speeds, "estimate": None if estimate is None else estimate.tolist()}
+             "learned": getattr(model, "learned", {}), "unmeasured": facts.unmeasured}
     with write_whole(path) as file:
         json.dump(table, file, indent=1)
-    return FleetChoices(run, robot, _bound(model, speeds, table["estimate"]), preparation, tuple(notes),
-                        chosen.dataset.in_memory)
+    return FleetChoices(run, robot, model, whole.base, preparation, tuple(notes), chosen.dataset.in_memory)
 
 
-def _bound(model: LinearModel, speeds: Sequence[float], estimate: Sequence[float] | None) -> LinearModel:
-    """Return the model with data-dependent terms set from top joint speeds (dof,) and an estimate (parameters,)."""
-    model = bound(model, DataContext(speeds=np.array(speeds)))
-    own = robot_model(model)
-    return model if estimate is None or own is None else own.with_estimate(np.array(estimate))
+def _bound(model: LinearModel, facts: DataFacts, run: RunSettings) -> BoundModel:
+    """Return the model of a fleet bound to its data; raise an error for known values that are not exact."""
+    whole = bind_to_data(model, facts, run.known)
+    if whole.prior is not None:
+        raise ModelError(f"a fleet supports only exactly known parameters; give {', '.join(whole.prior.known)} without "
+                         "a standard deviation, or remove them", code="needs-exact-values")
+    return whole
 
 
 def _key(settings: FleetSettings, robot: Robot) -> str:
-    table = settings.model_dump(mode="json", include={"model", "log", "prepare", "gravity", "only", "lock"})
+    table = settings.model_dump(mode="json", include={"model", "log", "prepare", "gravity", "only", "lock", "known"})
     return signature(_FILE_FORMAT, table, robot.name, robot.joint_names, settings.robot)
 
 
@@ -320,7 +326,7 @@ def _kept(path: Path) -> dict[str, Any] | None:
     """Return the choices stored in a file; None if the file does not exist."""
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
-        return {name: table[name] for name in ("model", "preparation", "notes", "speeds", "estimate")}
+        return {name: table[name] for name in ("model", "preparation", "notes", "learned", "unmeasured")}
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):

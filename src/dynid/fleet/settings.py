@@ -35,7 +35,8 @@ class FleetSettings(SettingsFile):
 
     Attributes:
         file_kind: kind of the file in messages.
-        robot, model, log, prepare, gravity, only, lock: settings of the robot type, as in a run file.
+        robot, model, log, prepare, gravity, only, lock, known: settings of the robot type, as in a run file; known
+            values must be exact.
         robots: robots with their logs, one [[robots]] table each.
         logs: files, folders, patterns or addresses of logs in folders named robot=NAME, in addition to `robots`.
         own: groups or names of parameters that differ between robots; all others are common in the joint estimate.
@@ -55,6 +56,7 @@ class FleetSettings(SettingsFile):
     gravity: tuple[float, float, float] | None = None
     only: tuple[str, ...] = ()
     lock: dict[str, float] = Field(default_factory=dict)
+    known: dict[str, float | tuple[float, float]] = Field(default_factory=dict)
     own: tuple[str, ...] = OWN_GROUPS
     gains: float | None = Field(default=None, gt=0.0, lt=1.0)
     consistent: bool = False
@@ -100,4 +102,5 @@ class FleetSettings(SettingsFile):
                                         "model": self.model.model_dump(mode="json", exclude_none=True,
                                                                        exclude_defaults=True),
                                         "log": self.log, "prepare": prepare, "gravity": self.gravity,
-                                        "only": list(self.only), "lock": self.lock}, self.file_kind, trust=self.trust)
+                                        "only": list(self.only), "lock": self.lock, "known": self.known},
+                                       self.file_kind, trust=self.trust)

@@ -25,13 +25,10 @@ from dynid.floating.base_signals import (
     without_repetition,
 )
 from dynid.floating.contacts import Contact, assign_feet, find_feet, standing_from_loads
-from dynid.floating.identifiable import floating_base_parameters
 from dynid.floating.preparation import DEFAULT_GUARD, FloatingEquations, WholeBody, expanded
-from dynid.model import LinearModel, robot_model
 from dynid.recording import Recording
 from dynid.recording.mapping import Mapping
 from dynid.recording.whole_body import ALWAYS, NEVER, name_words
-from dynid.regression import BaseParameters
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 
@@ -289,24 +286,6 @@ def whole_bodies(recordings: Sequence[Recording]) -> tuple[WholeBody, ...]:
     """Return the functions that convert recordings of a robot with a free base to samples; other recordings are
     skipped."""
     return tuple(one.to_samples for one in recordings if isinstance(one.to_samples, WholeBody))
-
-
-def identifiable_parameters(model: LinearModel, recordings: Sequence[Recording]) -> BaseParameters | None:
-    """Return the base parameters that the equations of recordings can identify; None for a fixed base."""
-    found, own = whole_bodies(recordings), robot_model(model)
-    if not found or own is None:
-        return None
-    if any(one.equations == "wrenches" or (one.equations == "flight" and one.log.tau is not None and one.log.wrenches)
-           for one in found):
-        return floating_base_parameters(own, "wrenches")
-    if all(one.equations == "flight" and not one.log.wrenches for one in found):
-        return floating_base_parameters(own, "flight")
-    projected = [one for one in found if one.equations == "projected"]
-    if not projected:
-        return floating_base_parameters(own, "base")
-    schedules = sorted({tuple(map(bool, row)) for one in projected
-                        for row in np.unique(np.asarray(one.log.standing), axis=0)})
-    return floating_base_parameters(own, "projected", contacts=projected[0].log.contacts, schedules=schedules)
 
 
 def with_noise(recording: Recording | None, noise: Sequence[float]) -> Recording | None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from dynid.arrays import Array, Bools, Ints
 from dynid.dynamics.physics import solve_motion
 from dynid.errors import ModelError
-from dynid.model.data_context import DataContext
+from dynid.model.data_context import DataContext, learned_fields
 from dynid.model.elements import Element
 from dynid.model.model import Model
 from dynid.model.parameters import Parameters
@@ -95,6 +95,12 @@ def bound(model: LinearModel, context: DataContext) -> LinearModel:
     bind = getattr(model, "bind", None)
     found: LinearModel = model if bind is None else bind(context)
     return found
+
+
+def depends_on_data(model: LinearModel) -> bool:
+    """Return whether terms of a model are set from data, see `DataContext`."""
+    own = robot_model(model)
+    return own is not None and any(learned_fields(term) for term in own.terms)
 
 
 def robot_model(model: LinearModel) -> Model | None:

@@ -17,8 +17,8 @@ class StreamEvent:
     Attributes:
         t: time stamp, s.
         code: gap, pause, repeated-stamp, backward-stamp, clock-restarted, not-finite, stuck-encoder, bad-line,
-            lost-samples or source-ended; payload-changed of a live payload; friction-chosen, friction-not-chosen or
-            model-changed of a watch.
+            lost-samples or source-ended; payload-changed of a live payload; friction-chosen, friction-not-chosen,
+            cutoff-chosen, cutoff-not-chosen or model-changed of a watch.
         text: a sentence on the event.
     """
 

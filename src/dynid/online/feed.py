@@ -19,7 +19,7 @@ from dynid.quantities import CUTOFF, RATE, check_quantity
 from dynid.recording.clean import ABSURD, ABSURD_TIME
 from dynid.recording.preparation.cutoff import position_spectrum
 from dynid.recording.preparation.row_filter import KernelOptions, RowFilter
-from dynid.recording.preparation.selection import moving_joints
+from dynid.recording.preparation.selection import least_ranges, moving_joints
 from dynid.signals import at_times
 
 # s after which rate and cut-off are determined; the second value holds if `_SAMPLES_FOR_RATE` samples have arrived
@@ -156,7 +156,8 @@ class Feed:
         q = np.array([one[1][:len(self._top)] for one in good])
         moving = moving_joints(q) if len(good) else np.zeros(0, dtype=bool)
         if moving.any():
-            away = np.abs(q - q[0]) > ONSET_SHARE * np.ptp(q, axis=0)
+            # Half of the range of a joint at rest: noise does not reach it, and a moving joint always does.
+            away = np.abs(q - q[0]) > np.maximum(ONSET_SHARE * np.ptp(q, axis=0), 0.5 * least_ranges(q))
             onset = good[int(np.argmax(away[:, moving].any(axis=1)))][0]
             self.has_moved = True
         else:

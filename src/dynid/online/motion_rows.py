@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, Ints
+from dynid.arrays import Array, Bools, Ints
 from dynid.errors import ModelError
 from dynid.model import LinearModel, Model, complete, robot_model
 from dynid.model.momentum import MomentumForm
@@ -115,6 +115,26 @@ class StreamMemory:
             return np.asarray(offers.history.memory(self._model, start))[0]
         before = (self.last[0], self.last[1], self.last[2][:, own])
         return np.array([float(x[0]) for x in offers.step(self._model.robot, before, q, dq)])
+
+
+def measured_joints(joints: Sequence[str], unmeasured: Sequence[str]) -> Bools:
+    """Return a mask (1, dof) of the joints whose torque is measured; raise an error for unknown names, or if none is
+    measured."""
+    unknown = [name for name in unmeasured if name not in joints]
+    if unknown:
+        raise ModelError(f"the torque of '{unknown[0]}' is listed as not measured, but the robot has no such joint; "
+                         f"its joints are {', '.join(joints)}", code="unknown-joint")
+    measured = np.array([[name not in unmeasured for name in joints]])
+    if not measured.any():
+        raise ModelError("the torque of no joint is measured, so a stream identifies nothing; list fewer joints under "
+                         "`unmeasured`", code="torque-not-measured")
+    return measured
+
+
+def without_unmeasured(tau: ArrayLike, measured: Bools) -> Array:
+    """Return torques (dof,) or (samples, dof) with zeros for joints without measured torque; measured: (1, dof)."""
+    found = np.asarray(tau, dtype=float)
+    return np.where(measured[0], found, 0.0) if found.shape[-1:] == measured.shape[1:] else found
 
 
 class RowEntries:

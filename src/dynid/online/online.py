@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.arrays import Array, Bools, Ints
+from dynid.datasets.identifiable import BoundModel, DataFacts, bind_to_data
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.problem import Problem, identify
@@ -20,17 +21,25 @@ from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, to_table
 from dynid.estimate.recursive.result import Limits, standard_limits
 from dynid.estimate.recursive.start import PriorLike
 from dynid.estimate.recursive.stream import INSTRUMENTAL, Stream, StreamOptions
-from dynid.model import LinearModel, complete
+from dynid.model import LinearModel, complete, robot_model
+from dynid.model.data_context import learned_fields
+from dynid.model.term_capabilities import capabilities, term_name
 from dynid.online.causal import TimedRows
 from dynid.online.change_explanations import Change, changes
 from dynid.online.feed import Feed, FeedOptions
-from dynid.online.motion_rows import OneSample, RowEntries, checked_motion, fed_samples
+from dynid.online.motion_rows import (
+    OneSample,
+    RowEntries,
+    checked_motion,
+    fed_samples,
+    measured_joints,
+    without_unmeasured,
+)
 from dynid.online.streamed import Streamed
 from dynid.online.verdict import ParameterVerdict, verdicts
-from dynid.regression import BaseParameters, base_parameters
+from dynid.regression import BaseParameters
 from dynid.regression.base import dry_columns
 from dynid.regression.equations import Layout
-from dynid.regression.known import fixed_inertia_values
 from dynid.robot import Robot
 from dynid.robot.free_base import refuse_free_base
 from dynid.threads import one_blas_thread, pool
@@ -38,6 +47,9 @@ from dynid.threads import one_blas_thread, pool
 _SAMPLES_AT_ONCE = 512  # samples whose rows are computed at once
 # rad/s or m/s below which a joint is at rest, and number of consecutive samples after which the robot is at rest
 _REST_SPEED, _SAMPLES_UNTIL_REST = 0.01, 25
+# Entries of `DataContext` that only a log provides to a term with memory.
+_QUANTITIES_OF_LOGS = {"times": "the first and the last time of the data", "temperatures": "logged temperatures",
+                       "estimate": "the torques of an earlier estimate along the data"}
 Motion = tuple[ArrayLike, ArrayLike, ArrayLike]
 
 
@@ -68,8 +80,9 @@ class Online(Streamed):
         wanted: parameters that mrls estimates.
         limits: limits of mrls, by name of a standard parameter; or "loose", "normal" or "tight" around the values of
             the robot file, or a bounds file.
-        base: base parameters, if they were computed before.
+        base: base parameters, if they were computed before, alone or with the prior of known values.
         feeding: options of the filter by which `feed` prepares raw samples.
+        unmeasured: names of joints whose torque is not measured; their numbers in `tau` are not used.
 
     >>> model = dynid.Model(dynid.Robot.load("arm3r"))
     >>> q, dq, ddq = np.random.default_rng(0).normal(size=(3, 200, 3))
@@ -86,25 +99,29 @@ class Online(Streamed):
     def __init__(self, model: LinearModel, method: str = "rls", *, prior: PriorLike | None = None,
                  forgetting: Forgetting | str | float | None = DEFAULT, noise: ArrayLike | str = "learn",
                  slow: float | None = None, adds: float = 0.0, robust: float = 0.0, wanted: float | None = None,
-                 limits: Limits = None, base: BaseParameters | None = None,
-                 feeding: FeedOptions | None = None) -> None:
+                 limits: Limits = None, base: BaseParameters | BoundModel | None = None,
+                 feeding: FeedOptions | None = None, unmeasured: Sequence[str] = ()) -> None:
         if isinstance(robot := getattr(model, "robot", None), Robot):
             refuse_free_base(robot, "estimation from a stream")
         for name, value in (("slow", slow), ("adds", adds), ("robust", robust)):
             if value is not None and not (math.isfinite(value) and value >= 0.0):
                 raise ModelError(f"{name} must be a finite number that is not negative, got {value}")
+        _refuse_terms_of_logs(model)
         self.model, self.slow = model, None if slow is None else float(slow)
         self.about: dict[str, Any] = {}  # plain data that `save` stores, such as how the model was chosen
         self.left_out = 0  # samples of a robot at rest, or with only slow joints
         self._stood = 0  # consecutive samples at rest
         self._complete = complete(model)
-        options = StreamOptions(prior, forgetting, noise, float(robust), float(adds), wanted,
-                                standard_limits(model, limits))
-        if base is None:
-            base, *_ = base_parameters(model).given(fixed_inertia_values(model))
-        self._stream = Stream(base, lambda own: Layout.from_model(model, own), self._complete.joint_names, method,
+        self.unmeasured = tuple(unmeasured)
+        self._all = measured_joints(self._complete.joint_names, self.unmeasured)
+        # Values by name are known values; other priors are rows on the base parameters that remain.
+        known, rows = (prior, None) if isinstance(prior, Mapping) else (None, prior)
+        facts = DataFacts(tuple(np.flatnonzero(~self._all[0]).tolist()))
+        whole = base if isinstance(base, BoundModel) else bind_to_data(model, facts, known, base=base)
+        options = StreamOptions(rows, forgetting, noise, float(robust), float(adds), wanted,
+                                standard_limits(model, limits), whole.prior)
+        self._stream = Stream(whole.base, lambda own: Layout.from_model(model, own), self._complete.joint_names, method,
                               options)
-        self._all = np.ones((1, model.dof), dtype=bool)
         feeding = FeedOptions() if feeding is None else feeding
         self._entries = RowEntries(self.layout, feeding.equations)
         self._feed = Feed(self._complete.joint_names, self._entries, self._take, feeding, self._slow_when_fed)
@@ -156,7 +173,7 @@ class Online(Streamed):
             if counts is not None:
                 self._stream.add(one.rows, counts)
             return None
-        motion = checked_motion(self.joint_names, q, dq, ddq, tau)
+        motion = checked_motion(self.joint_names, q, dq, ddq, self._measured(tau))
         along = None if reference is None or self.method not in INSTRUMENTAL \
             else checked_motion(self.joint_names, *reference, motion[3], of="reference ")
         memory = self._entries.memory.along(*motion[:2])
@@ -180,10 +197,10 @@ class Online(Streamed):
         return self._entries.torques(*(x[rows] for x in motion), memory=None if memory is None else memory[rows])
 
     def _keep(self, dq: Array) -> Bools:
-        """Return a mask (m, dof) of the used equations: those of joints that move fast enough."""
+        """Return a mask (m, dof) of the used equations: those of joints with measured torque that move fast enough."""
         if self.slow is not None:
-            return np.abs(dq) >= self.slow
-        keep = np.ones(dq.shape, dtype=bool)
+            return (np.abs(dq) >= self.slow) & self._all
+        keep = np.repeat(self._all, len(dq), axis=0)
         if self._dry:
             still = np.abs(dq).max(axis=1) < _REST_SPEED
             # Number of samples at rest before each sample, including those of earlier blocks.
@@ -196,7 +213,7 @@ class Online(Streamed):
     def _keep_one(self, dq: Array) -> Bools | None:
         """Return a mask (1, dof) of the used equations of a sample with velocities dq (dof,), or None for none."""
         if self.slow is not None:
-            keep = (np.abs(dq) >= self.slow).reshape(1, -1) if self.slow > 0.0 else self._all
+            keep = (np.abs(dq) >= self.slow).reshape(1, -1) & self._all if self.slow > 0.0 else self._all
             self.left_out += not keep.any()
             return keep if keep.any() else None
         if self._dry and abs(dq[0]) < _REST_SPEED and float(np.abs(dq).max()) < _REST_SPEED:
@@ -247,15 +264,20 @@ class Online(Streamed):
                                  f" in a line of text add \"reference\", or {self.model.dof} numbers after the torques",
                                  code="no-reference")
             reference = np.full(np.shape(q), np.nan)
-        return self._feed.push(*fed_samples(t, q, tau, self.model.dof, reference))
+        return self._feed.push(*fed_samples(t, q, self._measured(tau), self.model.dof, reference))
 
     def _take(self, rows: TimedRows) -> None:
-        used = rows.keep.any(axis=1)
+        keep = rows.keep & self._all
+        used = keep.any(axis=1)
         self.left_out += int(np.sum(~used))
         if used.any():
             own, entries = self.layout.rows, rows.entries[:, used]
-            self._stream.add(np.ascontiguousarray(entries[:own]), np.ascontiguousarray(rows.keep[used]),
+            self._stream.add(np.ascontiguousarray(entries[:own]), np.ascontiguousarray(keep[used]),
                              entries[own:] if len(entries) > own else None)
+
+    def _measured(self, tau: ArrayLike) -> ArrayLike:
+        """Return torques (dof,) or (samples, dof) with zeros for joints without measured torque."""
+        return without_unmeasured(tau, self._all) if self.unmeasured else tau
 
     @property
     def _slow_when_fed(self) -> float | None:
@@ -326,7 +348,8 @@ class Online(Streamed):
                 "limits": {name: list(pair) for name, pair in options.limits.items()}, "known": dict(self.base.known),
                 "left_out": self.left_out, "stood": self._stood, "last_stamp": self.last_stamp,
                 "outside": recursion.outside is not None, "about": self.about,
-                "learned": getattr(self.model, "learned", {}), "feeding": self._feed.facts()}
+                "learned": getattr(self.model, "learned", {}), "unmeasured": list(self.unmeasured),
+                "feeding": self._feed.facts()}
 
     def arrays(self) -> dict[str, Any]:
         """Return the arrays of the stream's state, which `save` writes."""
@@ -340,3 +363,15 @@ class Online(Streamed):
             self._stream.recursion.outside = None
         self.left_out, self._stood = int(facts["left_out"]), int(facts["stood"])
         self._feed.stamps.last_stamp = float(facts["last_stamp"])
+
+
+def _refuse_terms_of_logs(model: LinearModel) -> None:
+    """Raise an error for a term whose memory is computed from quantities that a stream does not contain."""
+    own = robot_model(model)
+    for term in () if own is None else own.terms:
+        needs = set(learned_fields(term).values()) & _QUANTITIES_OF_LOGS.keys()
+        if needs and capabilities(term).history is not None:
+            raise ModelError(f"the term '{term_name(term)}' depends on {_QUANTITIES_OF_LOGS[needs.pop()]}, which a "
+                             "stream of positions and torques does not contain",
+                             "remove the term, or record the stream and identify from the log with `dynid identify`",
+                             "term-needs-log")

@@ -61,7 +61,7 @@ def _restored(model: LinearModel, facts: dict[str, Any], arrays: dict[str, Any])
                     forgetting=from_table(facts["forgetting"]), slow=facts["slow"], robust=facts["robust"],
                     adds=facts["adds"], noise="learn" if facts["learn"] else 1.0 / arrays["scale"],
                     wanted=facts["wanted"], limits={name: (low, high) for name, (low, high) in facts["limits"].items()},
-                    base=base, feeding=FeedOptions(**facts["feeding"]))
+                    base=base, feeding=FeedOptions(**facts["feeding"]), unmeasured=facts.get("unmeasured", ()))
     online.restore(facts, arrays)
     online.about = dict(facts.get("about", {}))
     return online

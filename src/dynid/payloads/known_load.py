@@ -5,6 +5,8 @@ load (zero in the logs without the load),
 
     i_j = c_j (W_j beta + d_j) + noise.
 
+Torques of known parameters of the robot are part of d_j.
+
 The currents are on the left-hand side, because they contain the noise. The usual regression of the load's torque on
 currents would give gains that are too low. The estimate of c and beta is maximum likelihood, on triangular factors.
 """
@@ -12,20 +14,22 @@ currents would give gains that are too low. The estimate of c and beta is maximu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid import dynamics
 from dynid.arrays import Array, Bools
+from dynid.datasets.identifiable import DataFacts, bind_to_data
 from dynid.errors import ModelError, NotPossibleError
-from dynid.model import Model, Payload
+from dynid.model import Model, Payload, required_robot_model
 from dynid.payloads.payload_methods import extended_base
 from dynid.recording import Samples
 from dynid.recording.drive_gains import DriveGains
-from dynid.regression import BaseParameters, Factor, TorqueEquations, base_parameters, fold
+from dynid.regression import BaseParameters, Factor, TorqueEquations, fold
 from dynid.regression.factor import triangular
+from dynid.regression.known import KnownValues
 from dynid.robot import inertia as ten
 
 _LOAD_BLOCKS = 8  # blocks of time for a jackknife, in the logs with the load, and in those without
@@ -64,15 +68,17 @@ class KnownLoad:
 
 
 def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Sequence[Samples],
-                          load: KnownLoad) -> DriveGains:
+                          load: KnownLoad, known: KnownValues | None = None) -> DriveGains:
     """Return the gains of all drives from logs with motor currents in place of torques, without and with a known load.
 
-    A joint on which the load's weight has no effect, such as a first joint with a vertical axis, has no gain.
+    A joint on which the load's weight has no effect, such as a first joint with a vertical axis, has no gain. known:
+    known standard parameters of the robot; those with a standard deviation are not used.
     """
     if not unloaded or not loaded:
         raise NotPossibleError("drive gains from a known load need a log without the load and a log with the load",
                                code="no-log-with-load")
-    base = base_parameters(model)
+    found = bind_to_data(model, DataFacts.from_samples([*unloaded, *loaded]), known)
+    model, base = required_robot_model(found.model, "a drive gain from a known load"), found.base
     payload = Payload(load.frame)
     numbers = np.array(load.numbers)
     blocks = [*_rows(model, base, payload, unloaded, np.zeros(10)), *_rows(model, base, payload, loaded, numbers)]
@@ -89,29 +95,33 @@ def gains_from_known_load(model: Model, unloaded: Sequence[Samples], loaded: Seq
     moved = (1.0 / each - gains) / gains
     covariance = (n - 1) / n * moved.T @ moved + load.std ** 2
     relative = np.sqrt(np.diag(covariance))
-    known = carries & (relative < MAX_GAIN_UNCERTAINTY)
+    is_known = carries & (relative < MAX_GAIN_UNCERTAINTY)
     reasons = {name: f"its uncertainty from the logs is {100 * share:.0f} %" if loaded_ else
                "the weight of the load causes no torque: the axis is vertical, or passes through the load"
-               for name, sure, loaded_, share in zip(model.joint_names, known, carries, relative, strict=True)
+               for name, sure, loaded_, share in zip(model.joint_names, is_known, carries, relative, strict=True)
                if not sure}
-    return DriveGains(model.joint_names, np.where(known, gains, np.nan),
-                      np.where(known, relative * np.abs(gains), np.inf), "from a known load", reasons, covariance)
+    return DriveGains(model.joint_names, np.where(is_known, gains, np.nan),
+                      np.where(is_known, relative * np.abs(gains), np.inf), "from a known load", reasons, covariance)
 
 
 def _rows(model: Model, base: BaseParameters, payload: Payload, logs: Sequence[Samples],
           numbers: Array) -> list[list[tuple[Array, int]]]:
     """Return the triangular factor of [W_j d_j i_j] and the number of rows of each joint j, for each block of the logs.
 
-    W_j: regressor on all base columns; d_j: load torque; i_j: current. numbers: inertial parameters (10,) of the load.
+    W_j: regressor on all base columns; d_j: torque of the load and of known parameters of the robot; i_j: current.
+    numbers: inertial parameters (10,) of the load.
     """
     whole = Model(model.robot, (*model.terms, payload))
-    joint = extended_base(base, whole, [p.name for p in payload.parameters(model.robot)])
+    values = np.concatenate([np.array(list(base.known.values())), numbers])
+    # Known parameters are columns here, because their torque is not subtracted from currents.
+    joint = extended_base(replace(base, known={}), whole,
+                          [*base.known, *(p.name for p in payload.parameters(model.robot))])
     folded = fold(TorqueEquations.from_model(whole, logs, joint), blocks=_LOAD_BLOCKS)
 
     def reduced(factor: Factor) -> tuple[Array, int]:
-        full = np.zeros((len(factor.r), len(base) + 10))
+        full = np.zeros((len(factor.r), len(joint)))
         full[:, factor.columns] = factor.r[:, :-1]
-        columns = [full[:, :len(base)], full[:, len(base):] @ numbers, factor.r[:, -1]]
+        columns = [full[:, :len(base)], full[:, len(base):] @ values, factor.r[:, -1]]
         return triangular(np.column_stack(columns)), factor.rows
 
     return [[reduced(factor) for factor in block.factors] for block in folded.blocks]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -13,7 +15,7 @@ from dynid.lapack import solve_triangular
 from dynid.model import Payload, required_robot_model
 from dynid.online.causal import TimedRows
 from dynid.online.feed import Feed, FeedOptions
-from dynid.online.motion_rows import RowEntries, checked_motion, fed_samples
+from dynid.online.motion_rows import RowEntries, checked_motion, fed_samples, measured_joints, without_unmeasured
 from dynid.online.streamed import Streamed
 from dynid.payloads.body import Parts, nearest_body
 from dynid.payloads.frames import mounting_frame
@@ -55,12 +57,13 @@ class LivePayload(Streamed):
         slow: speed below which the row of a joint is left out, rad/s or m/s, if dry friction is modelled. Default: one
             hundredth of its top speed; for `update`, 0.01.
         feeding: options of the filter by which `feed` prepares raw samples. A good cut-off is that of the robot's data.
+        unmeasured: names of joints whose torque is not measured.
     """
 
     def __init__(self, estimate: Estimate, frame: str | None = None, *, pose: ArrayLike | None = None,
                  largest: tuple[float, float] | None = None, memory: float = 250.0, window: int = 25,
                  threshold: float = 4.0, gain_std: ArrayLike | None = None, slow: float | None = None,
-                 feeding: FeedOptions | None = None) -> None:
+                 feeding: FeedOptions | None = None, unmeasured: Sequence[str] = ()) -> None:
         robot = required_robot_model(estimate.model, "an estimate of a payload").robot
         feeding = FeedOptions() if feeding is None else feeding
         self.frame, self.robot_estimate = mounting_frame(robot, frame), estimate
@@ -80,6 +83,7 @@ class LivePayload(Streamed):
         self._dry = bool(dry_columns(estimate.model, estimate.base).any())
         self._slow = slow if slow is not None or self._dry else 0.0
         self.left_out, self._paused = 0, False
+        self._measured = measured_joints(self.joint_names, unmeasured)
         limit = robot.limit("velocity")
         self._feed = Feed(
             self.joint_names, self._entries, self._take, feeding, self._slow,
@@ -90,19 +94,19 @@ class LivePayload(Streamed):
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
         """Update with raw time stamps (s), positions and torques, one sample or a block, as in `Online.feed`. Returns
         the number of completed rows, which are `delay` seconds old. Commanded positions are not used."""
-        return self._feed.push(*fed_samples(t, q, tau, self._made.model.dof))
+        return self._feed.push(*fed_samples(t, q, without_unmeasured(tau, self._measured), self._made.model.dof))
 
     @one_blas_thread()
     def update(self, q: ArrayLike, dq: ArrayLike, ddq: ArrayLike, tau: ArrayLike) -> None:
         """Update with positions, velocities, accelerations and torques of a sample (dof,) or a block (samples, dof)."""
-        motion = checked_motion(self.joint_names, q, dq, ddq, tau)
+        motion = checked_motion(self.joint_names, q, dq, ddq, without_unmeasured(tau, self._measured))
         slow = self._slow if self._slow is not None else _REST_SPEED
         untimed = np.full(len(motion[0]), np.nan)
         found = self._entries.torques(*motion, memory=self._entries.memory.along(*motion[:2]))
         self._take(TimedRows(untimed, found, np.abs(motion[1]) >= slow))
 
     def _take(self, found: TimedRows) -> None:
-        _, rows, keep = found
+        rows, keep = found.entries, found.keep & self._measured
         used: Bools = np.asarray(keep.any(axis=1))
         self.left_out += int(np.sum(~used))
         if not used.any():

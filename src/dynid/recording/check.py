@@ -32,6 +32,20 @@ MIN_STUCK_SECONDS = 0.1  # s: shortest time of a stuck position
 _SPEED_WINDOW = 0.04  # s before and after a stuck position, over which the speed is computed
 _MISSED_COUNTS = 8.0  # encoder counts that a joint would move during the stuck time with its speed before or after it
 _MIN_CHANGE_RATIO = 3.0  # ratio of that speed to the usual largest change of speed over such a window
+LOST_SHARE = 0.02  # share of the rows above which missing rows are corrected: speeds are wrong by this share
+LOST_WINDOW = 5  # rows on both sides, over which the speed of a motion below some Hz hardly changes
+LOST_COUNTS_A_ROW = 3.0  # encoder counts, or standard deviations of noise, per row of joints that show missing rows
+LOST_COUNT_QUANTILE = 0.01  # quantile of the steps of a joint that is about one encoder count
+LOST_TOLERANCE = 0.25  # rows: largest distance from a whole number of missing rows
+LOST_STANDARD_ERRORS = 8.0  # of a missing row; noise of 10^6 rows reaches 5
+LOST_LEFT = 0.2  # share of the squared deviation of a step that a whole number of missing rows may leave
+LOST_REGULAR = 0.05  # intervals: largest jitter of a time stamp that was written anew; measured ones are believed
+LOST_PASSES = 3  # corrections of the time stamps
+MOST_LOST = 20  # rows; over longer times the speed of a motion changes
+LOST_TORQUE_CHANGES = 3.0  # times nearly all changes of a torque from row to row, by which it jumps to zero and back
+LOST_TOGETHER = 3.0  # times as many rows with all torques zero as by chance
+_ROWS_FOR_NOISE = 50_000  # rows that are compared at once, which limits memory
+_LOST_BORDER = 2 * LOST_WINDOW  # rows on both sides of them
 MIN_ROWS_FOR_COPIES = 100  # rows below which copies are not searched
 _COMPARED_ROWS = 10  # rows on each side over which motion is detected
 _COUNTS_A_ROW = 2.0  # encoder counts per row of a moving joint, at least
@@ -285,6 +299,130 @@ def _usual_change(column: Array, runs: Ints, width: int) -> float:
     for start, stop in runs:
         away[max(start - 2 * width - 1, 0):stop + 1] = False
     return float(quantile(change[away], 0.99)) if away.sum() > 10 else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class LostRows:
+    """Rows that are missing in a log although its time stamps do not show it.
+
+    Attributes:
+        rows: (k,), rows before which others are missing, from 0.
+        counts: (k,), number of missing rows.
+        interval: usual interval between rows, s.
+    """
+
+    rows: Ints
+    counts: Ints
+    interval: float
+
+    def restamped(self, t: Array) -> Array:
+        """Return time stamps (samples,) with an interval for each missing row, s."""
+        missing = np.zeros(len(t))
+        missing[self.rows] = self.counts
+        return np.asarray(t + self.interval * np.cumsum(missing), dtype=float)
+
+
+def lost_rows(t: Array, q: Array) -> LostRows | None:
+    """Return the rows that are missing in positions q (samples, joints) with other time stamps t (samples,); None if
+    they are fewer than LOST_SHARE of all rows.
+
+    At a lost row all joints move a whole multiple of the distance between neighbouring rows, while their time stamps
+    are one interval apart. The distances are compared with medians over LOST_WINDOW rows on both sides, by the joints
+    that move by several encoder counts and standard deviations of their noise. An interval counts if one whole number
+    of missing rows explains the motion of all joints, with a certainty that noise does not reach, and if neighbouring
+    intervals are not shorter instead, as with jitter or repeated rows. Time stamps that jitter there were measured.
+    """
+    if len(t) < FEW:
+        return None
+    usual = float(median(np.diff(t)))
+    steps = np.abs(np.diff(q[:_ROWS_FOR_NOISE], axis=0))
+    count = np.array([quantile(own[own > 0], LOST_COUNT_QUANTILE) if np.any(own > 0) else np.inf for own in steps.T])
+    noise = np.maximum(_step_noise(t[:_ROWS_FOR_NOISE], q[:_ROWS_FOR_NOISE], usual), count)
+    missing, stamps = np.zeros(len(t), dtype=np.int64), t
+    for _ in range(LOST_PASSES):  # stamps that are corrected show further missing rows nearby
+        more = np.zeros(len(t), dtype=np.int64)
+        for start in range(0, len(t), _ROWS_FOR_NOISE):
+            low, stop = max(start - _LOST_BORDER, 0), start + _ROWS_FOR_NOISE
+            part = slice(low, min(stop + _LOST_BORDER, len(t)))
+            more[start:stop] = _missing_before(stamps[part], q[part], usual, noise)[start - low:stop - low]
+        if not more.any():
+            break
+        missing += more
+        stamps = t + usual * np.cumsum(missing)
+    rows = np.flatnonzero(missing)
+    return LostRows(rows, missing[rows], usual) if missing.sum() > LOST_SHARE * len(t) else None
+
+
+def _speeds_around(t: Array, q: Array) -> Array:
+    """Return the median velocity (samples - 1, joints) over LOST_WINDOW intervals on both sides of each interval."""
+    speed = np.diff(q, axis=0) / np.diff(t)[:, None]
+    wide = np.pad(speed, ((LOST_WINDOW, LOST_WINDOW), (0, 0)), mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(wide, 2 * LOST_WINDOW + 1, axis=0)
+    return np.asarray(np.partition(windows, LOST_WINDOW, axis=-1)[..., LOST_WINDOW], dtype=float)
+
+
+def _step_noise(t: Array, q: Array, usual: float) -> Array:
+    """Return the standard deviation (joints,) of the steps of positions about those of their median velocity."""
+    rest = np.diff(q, axis=0) - _speeds_around(t, q) * np.diff(t)[:, None]
+    return np.array([1.4826 * float(median(np.abs(own))) for own in rest.T])
+
+
+def _missing_before(t: Array, q: Array, usual: float, noise: Array) -> Ints:
+    """Return the number of rows that are missing before each row (samples,) of a part of a log."""
+    if len(t) < 2:
+        return np.zeros(len(t), dtype=np.int64)
+    dt, step, speed = np.diff(t), np.diff(q, axis=0), _speeds_around(t, q)
+    known = np.abs(speed) * usual >= LOST_COUNTS_A_ROW * noise
+    weight = np.where(known, 1.0 / np.where(noise > 0, noise, 1.0) ** 2, 0.0)
+    power = np.sum(speed ** 2 * weight, axis=1)
+    # Time that each step takes at the usual speed, and its excess over the time stamps, in intervals.
+    lasts = np.where(power > 0, np.sum(step * speed * weight, axis=1) / np.where(power > 0, power, 1.0), dt)
+    excess = (lasts - dt) / usual
+    missing = np.round(excess)
+    around = np.convolve(excess, np.ones(5), mode="same")
+    before = np.sum((step - speed * dt[:, None]) ** 2 * weight, axis=1)
+    after = np.sum((step - speed * lasts[:, None]) ** 2 * weight, axis=1)
+    share = np.concatenate([[1.0], lasts / dt, [1.0]])
+    lost = ((missing >= 1) & (missing <= MOST_LOST) & (np.abs(excess - missing) < LOST_TOLERANCE)
+            & (excess * usual * np.sqrt(power) > LOST_STANDARD_ERRORS) & (around > 0.5 * excess)
+            & (after < LOST_LEFT * before) & (share[:-2] > 0.5) & (share[2:] > 0.5)
+            & (np.abs(np.mod(dt / usual + 0.5, 1.0) - 0.5) < LOST_REGULAR))
+    return np.concatenate([[0], np.where(lost, missing, 0.0)]).astype(np.int64)
+
+
+def lost_torques(q: Array, tau: Array) -> Bools:
+    """Return where the torque (samples, joints) is exactly zero because it was not measured, while the robot moves.
+
+    A recorder may write 0 for a missing number. The torques of one row are lost if all of them are exactly zero, in
+    many more rows than if the joints' zeros were independent. The torque of a single joint is lost if it is far
+    from zero in the rows before and after, compared with its usual changes from row to row. Torques with coarse steps
+    are zero near zero alone.
+    """
+    zero = tau == 0.0
+    lost = np.zeros(tau.shape, dtype=bool)
+    zero[:, np.all(zero, axis=0)] = False  # a torque that is always zero is not measured
+    if len(tau) < FEW or not zero.any():
+        return lost
+    some = np.any(tau != 0.0, axis=0)
+    moving = rows_in_motion(q)
+    rows = np.arange(len(tau))
+    for j in np.flatnonzero(zero.any(axis=0)):
+        own = np.flatnonzero(~zero[:, j])
+        usual = np.abs(np.diff(tau[own, j]))[np.diff(own) == 1]
+        if not len(own) or not len(usual):
+            continue
+        after = np.searchsorted(own, rows)
+        inner = (after > 0) & (after < len(own)) & zero[:, j] & moving
+        left, right = (np.abs(tau[own[np.clip(after - k, 0, len(own) - 1)], j]) for k in (1, 0))
+        lost[:, j] = inner & (np.minimum(left, right) > LOST_TORQUE_CHANGES * quantile(usual, JUMP_QUANTILE))
+    every = np.all(zero[:, some], axis=1) & moving
+    inside = np.flatnonzero(~np.all(zero[:, some], axis=1) & moving)
+    if some.sum() > 1 and len(inside):
+        every &= (rows > inside[0]) & (rows < inside[-1])
+        chance = float(np.prod(zero[moving][:, some].mean(axis=0)))
+        if every.sum() > LOST_TOGETHER * chance * moving.sum():
+            lost |= every[:, None] & some
+    return lost
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,6 @@ _CARTESIAN = {"x", "y", "z", "rx", "ry", "rz"}
 _WRITTEN = {"motor_positions": "motor_position", "sensed_torques": "sensed_torque",
             "target_torques": "target_torque", "external_torques": "external_torque",
             "motor_currents": "motor_current", "supply_voltages": "supply_voltage", "duties": "duty"}
-GUESSED = "guessed from their names: "  # start of the note that states the columns of a signal
 _FIRST_TIMES = ("t", "time", "times", "__time", "timestamp", "stamp")
 
 
@@ -99,7 +98,7 @@ def guess(source: Source, wanted: Sequence[str], optional: Sequence[str], joints
             if named_units:
                 units[signal] = named_units.pop()
             others = [name for rest, group in groups.items() if rest != choices[0] for _, name in group]
-            notes.append(f"{GUESSED}{signal} = {listed(list(signals[signal].fields))}"
+            notes.append(f"guessed from their names: {signal} = {listed(list(signals[signal].fields))}"
                          + (f" ({units[signal]})" if signal in units else "")
                          + (f"; {listed(others)} not used" if others else ""))
         elif signal in wanted and groups:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Collection, Sequence
 from collections.abc import Mapping as Dictionary
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -96,9 +98,37 @@ class _Files:
                                      "the file is damaged or not a log")
         return list(self.opened).index(key)
 
+    def index_of(self, place: SignalPlace) -> int | None:
+        """Return the index of the file of a signal among the open files; None if it is not open."""
+        key = (signal_file(self.path, place), place.width)
+        return list(self.opened).index(key) if key in self.opened else None
+
     @property
     def sources(self) -> tuple[Source, ...]:
         return tuple(self.opened.values())
+
+
+def columns_in_order(path: Path, mapping: Mapping, robot: Robot | None, signal: str, order: Sequence[int]
+                     ) -> str | None:
+    """Return the value of the setting `log.SIGNAL`, in TOML, that gives each joint of a log the column of another one.
+
+    order: for each joint of the robot (from 0), the joint whose column of the signal it gets. None if the columns are
+    not those of one file or of one array.
+    """
+    with closing(lay_out(path, mapping, robot)) as layout:
+        columns, place = layout.columns.get(signal, ()), list(layout.conversion.order)
+    files, arrays = {column.source for column in columns}, {column.field for column in columns}
+    given = getattr(mapping, signal, None)
+    if len(files) != 1 or sorted(place) != list(range(len(columns))) or len(order) != len(columns) or (
+            isinstance(given, SignalPlace) and (given.file or given.topic or given.width)):
+        return None
+    moved = list(columns)
+    for joint, other in enumerate(order):
+        moved[place[joint]] = columns[place[other]]
+    if len(arrays) == len(columns):
+        return f"[{', '.join(json.dumps(column.field) for column in moved)}]"
+    numbers = f"[{', '.join(str(column.part + 1) for column in moved)}]"
+    return f"{{array = {json.dumps(arrays.pop())}, columns = {numbers}}}" if len(arrays) == 1 else None
 
 
 def lay_out(path: Path, mapping: Mapping, robot: Robot | None) -> LogLayout:
@@ -132,33 +162,24 @@ def _lay_out(files: _Files, mapping: Mapping, robot: Robot | None) -> LogLayout:
     places = {signal: value if isinstance(value, SignalPlace) else SignalPlace(columns=value)
               for signal in ("time", *SIGNALS) if (value := getattr(mapping, signal)) is not None
               and not (signal == "contact" and value in (whole_body.ALWAYS, whole_body.NEVER))}
+    wanted = _wanted(mapping, set(places))
+    if wanted:
+        files.get(SignalPlace())  # the file of the log comes first
+    mapped = _mapped(files, places, mapping, robot, joints, count)
+    clocks = {index: match(files.sources[index], place.time, "time", None, 1).fields[0]
+              for signal, place in places.items() if place.time is not None and signal in mapped
+              for index in [mapped[signal][0]]}
     taken = frozenset(name for _, found in free.values() for name in found.fields)
     try:
-        matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot, taken)
+        matches, units = _not_mapped(files, mapping, wanted, mapped, joints, count, notes, robot, taken)
     except RecordingError as problem:
         if not free or problem.where != "log.torque":  # foot forces replace torques
             raise
         mapping = mapping.having(torque_free=True)
-        matches, units = _not_mapped(files, mapping, set(places), joints, count, notes, robot, taken)
+        wanted = _wanted(mapping, set(places))
+        matches, units = _not_mapped(files, mapping, wanted, mapped, joints, count, notes, robot, taken)
         notes.append("no joint torques were found, so only equations of the base can be used")
-    matches = {**free, **matches}
-    clocks: dict[int, str] = {}
-    for signal, place in places.items():
-        index = files.get(place)
-        whose = joints if signal not in whole_body.WITHOUT_JOINTS else None
-        source = files.sources[index]
-        try:
-            matches[signal] = (index, _placed(source, place, signal, whose, count))
-        except RecordingError as problem:
-            if mapping.may_lack(signal):
-                continue
-            few = fewer(joints, mapping, robot, signal)
-            if few is None:
-                problem.where = f"log.{signal}"
-                raise
-            matches[signal] = (index, _placed(source, place, signal, few, len(few)))
-        if place.time is not None:
-            clocks[index] = match(source, place.time, "time", None, 1).fields[0]
+    matches = {**free, **matches, **mapped}
     if clocks and ("time" not in matches or matches["time"][0] in clocks):
         raise RecordingError(f"{path}: a file with its own time is interpolated at the time of the log, so the log "
                              "needs a time column of the same clock; name it with --set log.time=NAME",
@@ -268,34 +289,90 @@ def _with_preset(files: _Files, mapping: Mapping, notes: list[str]) -> Mapping:
     return mapping
 
 
-def _not_mapped(files: _Files, mapping: Mapping, mapped: set[str], joints: Sequence[str] | None, count: int | None,
-                notes: list[str], robot: Robot | None, taken: Collection[str] = ()
-                ) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
-    """Return signals that the mapping omits, from the format or guessed from names, and units from names. taken:
-    columns that are already assigned."""
+def _wanted(mapping: Mapping, mapped: set[str]) -> list[str]:
+    """Return the required signals that the mapping omits."""
     wanted = ["position"] if "position" not in mapped else []
     wanted += ["torque"] if not mapping.torque_free and not {"torque", "current"} & mapped else []
-    wanted += ["time"] if mapping.rate is None and "time" not in mapped else []
-    optional = [] if mapping.names_signals else list(_OPTIONAL)
-    if not wanted:
+    return wanted + (["time"] if mapping.rate is None and "time" not in mapped else [])
+
+
+def _mapped(files: _Files, places: Dictionary[str, SignalPlace], mapping: Mapping, robot: Robot | None,
+            joints: Sequence[str] | None, count: int | None) -> dict[str, tuple[int, Match]]:
+    """Return the file and the columns of each signal that the mapping names."""
+    matches: dict[str, tuple[int, Match]] = {}
+    for signal, place in places.items():
+        index = files.get(place)
+        whose = joints if signal not in whole_body.WITHOUT_JOINTS else None
+        source = files.sources[index]
+        try:
+            matches[signal] = (index, _placed(source, place, signal, whose, count))
+        except RecordingError as problem:
+            if mapping.may_lack(signal):
+                continue
+            few = fewer(joints, mapping, robot, signal)
+            if few is None:
+                problem.where = f"log.{signal}"
+                raise
+            matches[signal] = (index, _placed(source, place, signal, few, len(few)))
+    return matches
+
+
+def _not_mapped(files: _Files, mapping: Mapping, wanted: list[str], mapped: Dictionary[str, tuple[int, Match]],
+                joints: Sequence[str] | None, count: int | None, notes: list[str], robot: Robot | None,
+                taken: Collection[str] = ()) -> tuple[dict[str, tuple[int, Match]], dict[str, str]]:
+    """Return signals that the mapping omits, from the format or guessed from names, and units from names.
+
+    A preset names all signals of its recorder. Beside another mapping, optional signals are searched in the file of
+    the log, and one whose columns do not fit is noted and not used.
+
+    Args:
+        files, mapping, joints, count, robot: the files of the log, and what is known of its columns.
+        wanted, mapped: required signals that the mapping omits, and the columns of those that it names, which no
+            optional signal can have.
+        notes: list to which notes are added.
+        taken: columns that are already assigned.
+    """
+    index = files.index_of(SignalPlace())
+    optional = [] if mapping.preset is not None or index is None else \
+        [signal for signal in _OPTIONAL if signal not in mapped]
+    if index is None or not (wanted or optional):
         return {}, {}
-    index = files.get(SignalPlace())
     main = files.sources[index]
-    if not main.defaults:
-        whose = joints if joints is not None else _written_names(main)
-        found, units = guessed(main, mapping, (wanted, optional), whose, count, notes, robot, taken)
-        return {signal: (index, fields) for signal, fields in found.items()}, units
-    missing = [signal for signal in wanted if signal not in main.defaults]
-    if missing:
-        raise RecordingError(f"{main.path}: the messages contain no {missing[0]}, only {listed(list(main.fields))}",
-                             f"record the {missing[0]}; dynid actuators needs no torques", where=f"log.{missing[0]}")
-    sensor = ["wrench"] if optional and "wrench" not in mapped else []
-    taken = [signal for signal in (*wanted, *optional, *sensor) if signal in main.defaults]
-    said_so = [f"{signal} = {main.defaults[signal]}" for signal in taken]
-    notes.append(f"read from the messages: {', '.join(said_so)}")
-    return {signal: (index, match(main, main.defaults[signal], signal,
-                                  None if signal in whole_body.WITHOUT_JOINTS else joints, count))
-            for signal in taken}, {}
+    whose = joints if joints is not None or main.defaults else _written_names(main)
+    found = dict[str, Match]()
+    if main.defaults:
+        missing = [signal for signal in wanted if signal not in main.defaults]
+        if missing:
+            raise RecordingError(f"{main.path}: the messages contain no {missing[0]}, only {listed(list(main.fields))}",
+                                 f"record the {missing[0]}; dynid actuators needs no torques",
+                                 where=f"log.{missing[0]}")
+        optional += ["wrench"] if optional and "wrench" not in mapped else []
+        for signal in (*wanted, *(one for one in optional if one in main.defaults)):
+            try:
+                found[signal] = match(main, main.defaults[signal], signal,
+                                      None if signal in whole_body.WITHOUT_JOINTS else joints, count)
+            except RecordingError:
+                if signal in wanted or not mapping.names_signals:
+                    raise  # otherwise the joints of the messages have other names than the robot's: a guess by number
+        if found:
+            notes.append(f"read from the messages: {', '.join(f'{name} = {main.defaults[name]}' for name in found)}")
+        wanted, optional = [], [name for name in optional if name in main.defaults and name not in found]
+    units = dict[str, str]()
+    if not mapping.names_signals:
+        own, units = guessed(main, mapping, (wanted, optional), whose, count, notes, robot, taken)
+        return {signal: (index, fields) for signal, fields in {**found, **own}.items()}, units
+    if wanted:
+        own, units = guessed(main, mapping, (wanted, []), whose, count, notes, robot, taken)
+        found |= own
+    taken = {*taken, *(name for at, fields in mapped.values() if at == index for name in fields.fields)}
+    for signal in optional:
+        try:
+            own, own_units = guessed(main, mapping, ([], [signal]), whose, count, notes, robot, taken)
+        except RecordingError as problem:
+            notes.append(f"no {signal} is used: {problem.reason}")
+            continue
+        found, units = {**found, **own}, {**own_units, **units}
+    return {signal: (index, fields) for signal, fields in found.items()}, units
 
 
 def _of_free_base(files: _Files, mapping: Mapping, joints: Sequence[str], notes: list[str]

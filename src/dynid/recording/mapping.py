@@ -325,7 +325,7 @@ class Mapping(BaseModel):
 
     @property
     def names_signals(self) -> bool:
-        """Whether any signal of the joints is named; others are then not guessed."""
+        """Whether any signal of the joints is named; no preset is then recognised."""
         return any(getattr(self, name) is not None for name in SIGNALS if name not in WHOLE_BODY_SIGNALS)
 
 

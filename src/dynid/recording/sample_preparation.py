@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.arrays import Array, first_not_finite, lies_on_disk, like
 from dynid.errors import NotPossibleError, RecordingError, require_type
+from dynid.recording.check import lost_rows
 from dynid.recording.preparation import Preparation, selection
 from dynid.recording.preparation.cutoff import Spectrum, position_spectrum
 from dynid.recording.preparation.filters import Segments, differentiate, differentiate_twice, low_pass, savitzky_golay
@@ -77,6 +78,12 @@ def on_grid(recording: Recording, settings: Preparation, spectrum: bool = True) 
                              "'log.drive_gain=[...]'",
                              code="gains-undetermined")
     moving, remarks = check_usable(recording)
+    lost = lost_rows(recording.t, recording.q)
+    if lost is not None:
+        remarks.append(f"{int(lost.counts.sum())} rows are missing at {len(lost.rows)} places, the first before row "
+                       f"{int(lost.rows[0])}, although the time stamps are regular: the stamps were corrected by the "
+                       "motion")
+        recording = replace(recording, t=lost.restamped(recording.t))
     grid = to_uniform(recording, settings.rate, settings.gap, settings.stuck)
     found = None
     if spectrum or settings.cutoff is None:

@@ -19,6 +19,18 @@ from dynid.robot.robot import Body, Part, Robot, Shape
 ROUNDING = 1e-6
 # Largest distance, m, of a centre of mass outside its collision box that is not reported.
 MARGIN = 1e-3
+STEEL_DENSITY = 7850.0  # kg/m^3
+# Multiples of the robot's reach above which a radius of gyration or the distance of a centre of mass is absurd. Links
+# are smaller than the robot; the largest of 30 robot files reach 0.5, and wrong units are factors of at least 30.
+_ABSURD_REACHES = 3.0
+_PLACEHOLDER_SHARE = 1e-3  # share of the robot's mass below which a link is a placeholder, such as that of a frame
+# Share of the cube of the reach that a link of steel may fill: a cylinder as long and as thick as the reach.
+_STEEL_SHARE = np.pi / 4.0
+_LONGEST_REACH = 100.0  # m: longer robots have lengths in mm
+_SOLID = (10.0, 3e4)  # kg/m^3: densities of the ellipsoid with the inertia of a link, from hollow to solid metal
+_FLAT = 0.01  # share of the reach: smallest usual radius of gyration of a link
+_INERTIA_UNITS = {"kg mm^2": 1e-6, "g mm^2": 1e-9, "kg cm^2": 1e-4, "g cm^2": 1e-7, "g m^2": 1e-3}
+_LENGTH_UNITS = {"mm": 1e-3, "cm": 1e-2}
 
 
 def inertia_problems(robot: Robot) -> tuple[InertiaProblem, ...]:
@@ -29,7 +41,8 @@ def inertia_problems(robot: Robot) -> tuple[InertiaProblem, ...]:
     """
     followers = robot.followers
     dependent = () if followers is None else (followers.tree.bodies[i] for i in followers.bodies)
-    return tuple(problem for body in (*robot.bodies, *dependent) for problem in _body_problems(body))
+    bodies = (*robot.bodies, *dependent)
+    return (*(problem for body in bodies for problem in _body_problems(body)), *_absurd_sizes(robot, bodies))
 
 
 def possible_inertias(robot: Robot, inertias: ArrayLike, *, unchecked: bool = False) -> Array:
@@ -53,6 +66,10 @@ def possible_inertias(robot: Robot, inertias: ArrayLike, *, unchecked: bool = Fa
     numbers = numbers.reshape(robot.dof, 10)
     if not unchecked:
         wrong = [p for p in inertia_problems(robot.with_inertias(numbers)) if p.kind != "centre-of-mass"]
+        absurd = next((p for p in wrong if p.kind == "size"), None)
+        if absurd is not None:
+            raise NotPossibleError(f"the inertias do not fit the size of the robot: {absurd.message}",
+                                   "correct the robot file and identify again", "absurd-inertias")
         if wrong:
             raise NotPossibleError("the inertias are not physically consistent, so a simulator may become unstable: "
                                    f"{wrong[0].message}; use a physically consistent method, such as --method pc-wls",
@@ -71,10 +88,83 @@ def _body_problems(body: Body) -> Iterator[InertiaProblem]:
     if body.inertia is None:
         yield InertiaProblem(body.name, "missing", f"link '{body.name}' has no inertia", 0.0)
         return
-    for part in body.parts or (Part(body.name, np.eye(4), body.inertia),):
+    for part in _parts(body):
         if part.inertia is not None and (np.any(part.inertia != 0) or not np.any(body.inertia != 0)):
             shapes = [shape for shape in body.shapes if shape.link in ("", part.link)]
             yield from _link_problems(part.link, part.inertia, [(inverse(part.pose) @ s.pose, s) for s in shapes])
+
+
+def _parts(body: Body) -> tuple[Part, ...]:
+    """Return the links of a body."""
+    return body.parts or (Part(body.name, np.eye(4), body.inertia),)
+
+
+def robot_reach(robot: Robot) -> float:
+    """Return the distance from the first joint to the end of the longest chain, m, with the last body as long as the
+    longest of the others; prismatic joints count with their range."""
+    far = np.zeros(robot.dof)
+    length = np.zeros(robot.dof)
+    for i, joint in enumerate(robot.joints):
+        own = float(np.linalg.norm(joint.before[:3, 3]) if joint.parent >= 0 else 0.0)
+        own += float(np.linalg.norm(joint.after[:3, 3]))
+        width = joint.upper - joint.lower
+        length[i] = own + (width if joint.prismatic and np.isfinite(width) else 0.0)
+        far[i] = length[i] + (far[joint.parent] if joint.parent >= 0 else 0.0)
+    return float(far.max() + length.max())
+
+
+def absurd_inertias(robot: Robot) -> tuple[InertiaProblem, ...]:
+    """Return the faults for which no inertia of a robot file is used: negative masses, and sizes that do not fit the
+    robot, which are mostly wrong units."""
+    return tuple(one for one in inertia_problems(robot)
+                 if one.kind == "size" or (one.kind == "mass" and one.violation > 0))
+
+
+def _absurd_sizes(robot: Robot, bodies: Sequence[Body]) -> Iterator[InertiaProblem]:
+    """Yield links whose mass, radius of gyration or centre of mass is impossible for the reach of the robot, with the
+    unit that explains it. Nothing is known of the size of a robot with a reach of zero, such as a single joint."""
+    reach = robot_reach(robot)
+    if reach <= 0 or not np.isfinite(reach):
+        return
+    if reach > _LONGEST_REACH:
+        far = max(robot.joints, key=lambda joint: float(np.linalg.norm(joint.before[:3, 3])))
+        yield InertiaProblem(far.name, "size", f"the robot reaches {reach:.4g} m, of which joint '{far.name}' is "
+                             f"{float(np.linalg.norm(far.before[:3, 3])):.4g} m from the joint before it: the lengths "
+                             "of the file are probably in mm", reach)
+    links = {part.link: ten.to_central(part.inertia) for body in bodies if not body.virtual and body.inertia is not None
+             for part in _parts(body) if part.inertia is not None and part.inertia[9] > 0}
+    whole = sum(float(mass) for mass, _, _ in links.values())
+    heaviest = STEEL_DENSITY * _STEEL_SHARE * reach ** 3
+    for link, (mass, com, central) in links.items():
+        if mass > heaviest:
+            unit = ": it is probably in g" if 1e-3 * mass < heaviest else ""
+            yield InertiaProblem(link, "size", f"the mass of link '{link}', {mass:.4g} kg, is more than that of a "
+                                 f"solid steel cylinder as long and as thick as the robot's reach ({reach:.3g} "
+                                 f"m){unit}", float(mass))
+        own = mass if mass > _PLACEHOLDER_SHARE * whole else whole
+        moments = np.linalg.eigvalsh(central)
+        if (radius := float(np.sqrt(max(moments[-1], 0.0) / own))) > _ABSURD_REACHES * reach:
+            yield InertiaProblem(link, "size", f"the inertia of link '{link}', {moments[-1]:.4g} kg m^2 for "
+                                 f"{mass:.4g} kg, is that of a body with a radius of gyration of {radius:.4g} m, while "
+                                 f"the robot reaches {reach:.3g} m{_inertia_unit(float(mass), central, reach)}", radius)
+        distance = float(np.linalg.norm(com))
+        if own == mass and distance > _ABSURD_REACHES * reach:
+            unit = next((f": it is probably in {name}" for name, factor in _LENGTH_UNITS.items()
+                         if factor * distance < reach), "")
+            yield InertiaProblem(link, "size", f"the centre of mass of link '{link}' is {distance:.4g} m from its "
+                                 f"frame, while the robot reaches {reach:.3g} m{unit}", distance)
+
+
+def _inertia_unit(mass: float, central: Array, reach: float) -> str:
+    """Return a remark with the units in which an inertia (3, 3) is plausible, the usual ones first; empty if there are
+    none. The ellipsoid of the same inertia then has the density of a link, or without a volume its size."""
+    spread = np.linalg.eigvalsh(0.5 * np.trace(central) * np.eye(3) - central) / mass
+    volume = 4.0 / 3.0 * np.pi * 5.0 ** 1.5 * float(np.sqrt(np.prod(np.maximum(spread, 0.0))))
+    radius = float(np.sqrt(np.linalg.eigvalsh(central)[-1] / mass))
+    low, high = _SOLID
+    units = [name for name, factor in _INERTIA_UNITS.items() if _FLAT * reach < radius * factor ** 0.5 < reach
+             and (volume == 0.0 or low < mass / (volume * factor ** 1.5) < high)]
+    return f": it is probably in {' or '.join(units)}" if units else ""
 
 
 def _link_problems(link: str, numbers: Array, shapes: Sequence[tuple[Array, Shape]]) -> Iterator[InertiaProblem]:

@@ -194,10 +194,14 @@ def change_frame(pose: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class InertiaProblem:
-    """A fault of the inertia of one link; `violation`: size of the fault, kg, kg m^2 or m; 0 for a missing inertia."""
+    """A fault of the inertia of one link; `violation`: size of the fault, kg, kg m^2 or m; 0 for a missing inertia.
+
+    The kind "size" is a mass (kg), radius of gyration or distance of the centre of mass (m) that does not fit the size
+    of the robot.
+    """
 
     link: str
-    kind: Literal["missing", "mass", "not-positive-definite", "triangle", "centre-of-mass"]
+    kind: Literal["missing", "mass", "not-positive-definite", "triangle", "centre-of-mass", "size"]
     message: str
     violation: float
 

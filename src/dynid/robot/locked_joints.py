@@ -83,13 +83,14 @@ def _merged(robot: Robot, home: int, members: Mapping[int, Array]) -> Body:
     body = robot.bodies[home]
     if len(members) == 1:
         return body
-    parts, shapes = [], []
+    parts, shapes, meshes = [], [], []
     for i, pose in members.items():
         member = robot.bodies[i]
         own = member.parts or (Part(member.name, np.eye(4), member.inertia),)
         parts += [replace(part, pose=pose @ part.pose) for part in own]
         shapes += [replace(shape, pose=pose @ shape.pose) for shape in member.shapes]
-    return Body(body.name, merged_inertia(parts), tuple(shapes), tuple(parts))
+        meshes += [replace(mesh, pose=pose @ mesh.pose) for mesh in member.meshes]
+    return Body(body.name, merged_inertia(parts), tuple(shapes), tuple(parts), meshes=tuple(meshes))
 
 
 def renumbered(values: Mapping[str, float], renamed: Mapping[str, str]) -> dict[str, float]:

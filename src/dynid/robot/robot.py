@@ -84,6 +84,25 @@ class Shape:
 
 
 @dataclass(frozen=True, eq=False)
+class MeshShape:
+    """A mesh of the collision geometry, which is read only if it is needed (`dynid.robot.visual_shapes.mesh_hull`).
+
+    Attributes:
+        name: name of the mesh in the robot file.
+        scale: scale factors (3,), or None if the file does not give three numbers.
+        pose: pose (4 x 4) in the body frame.
+        link: name of the link in the source file.
+        folder: folder of the robot file, or None for a robot from text.
+    """
+
+    name: str
+    scale: tuple[float, ...] | None
+    pose: Array
+    link: str = ""
+    folder: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Part:
     """A link of the source file, its pose (4 x 4) in its body, and its inertia (10,) in its own frame or None."""
 
@@ -97,7 +116,8 @@ class Body:
     """A body that a joint moves: one link with all links that are fixed to it.
 
     inertia: ten inertial parameters in the body frame, or None if unknown. virtual: whether the body is massless and
-    has no parameters. fixed_inertia: whether the inertia is known and not identified.
+    has no parameters. fixed_inertia: whether the inertia is known and not identified. shapes, meshes: its collision
+    geometry.
     """
 
     name: str
@@ -106,6 +126,7 @@ class Body:
     parts: tuple[Part, ...] = ()
     virtual: bool = False
     fixed_inertia: bool = False
+    meshes: tuple[MeshShape, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,6 +391,18 @@ class Robot:
         """Return the robot with its root link fixed to the ground."""
         from dynid.robot.free_base import fixed
         return fixed(self)
+
+    def without_inertias(self) -> Robot:
+        """Return the robot without the inertial parameters of its file."""
+        def bare(body: Body) -> Body:
+            return body if body.virtual else replace(
+                body, inertia=None, parts=tuple(replace(part, inertia=None) for part in body.parts))
+
+        followers = self.followers
+        if followers is not None:
+            tree = followers.tree
+            followers = replace(followers, tree=replace(tree, bodies=tuple(map(bare, tree.bodies))))
+        return replace(self, bodies=tuple(map(bare, self.bodies)), followers=followers)
 
     def with_inertias(self, inertias: Array) -> Robot:
         """Return the robot with other inertial parameters of its bodies (dof, 10)."""

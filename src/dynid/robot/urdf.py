@@ -6,7 +6,7 @@
 - A link that is fixed to another link is merged into its body, with inertia and collision shapes. It remains a frame.
 - The frame of a body is its link frame in the URDF, whatever the joint's axis.
 - Links without <inertial> are allowed: such a robot can be identified but not simulated.
-- Collision boxes, cylinders, spheres and capsules are read; meshes are never opened.
+- Collision boxes, cylinders, spheres and capsules are read. Meshes are listed by name and not opened.
 - <dynamics damping friction> become `Robot.values` Fv<j>, Fc<j>. Unknown tags are ignored.
 - <transmission> elements, also inside <ros2_control>, give `Joint.reduction`.
 - A floating joint of the root link is a free base (`dynid.robot.free_base`), or is treated as fixed, with a warning, if
@@ -41,6 +41,7 @@ from dynid.robot.robot import (
     Frame,
     Joint,
     JointKind,
+    MeshShape,
     Part,
     Robot,
     Shape,
@@ -58,7 +59,8 @@ def read_urdf(source: str | Path, *, gravity: Sequence[float] | None = None, fix
     fixed_base: treat a floating root joint as fixed.
     """
     root, file, stem, text = parse_urdf(source)
-    reader = _Reader(file, fixed_base)
+    is_text = isinstance(source, str) and source.lstrip().startswith("<")
+    reader = _Reader(file, fixed_base, None if is_text else Path(source).parent)
     reader.reductions = reductions(root, file)
     with np.errstate(over="ignore", invalid="ignore"):
         links = reader.links(root)
@@ -96,9 +98,10 @@ class _Edge:
 class _Reader:
     """Converter of URDF elements to a robot. It collects warnings; `file` is at the beginning of every message."""
 
-    def __init__(self, file: str, fixed_base: bool) -> None:
+    def __init__(self, file: str, fixed_base: bool, folder: Path | None) -> None:
         self.file = file
         self.fixed_base = fixed_base
+        self.folder = folder  # of the file, None for text
         self.floating: _Edge | None = None  # the joint of a free base
         self.warnings: list[str] = []
         self.mimics: dict[str, Mimic] = {}
@@ -168,9 +171,10 @@ class _Reader:
         links: dict[str, Body] = {}
         for name, element in self.named(root, "link"):
             where = f"link '{name}'"
-            shapes = [shape for collision in element.findall("collision")
-                      for shape in self.shapes(collision, name, where)]
-            links[name] = Body(name, self.inertia(element, where), tuple(shapes))
+            collisions = element.findall("collision")
+            shapes = [shape for collision in collisions for shape in self.shapes(collision, name, where)]
+            meshes = [mesh for collision in collisions for mesh in self.meshes(collision, name, where)]
+            links[name] = Body(name, self.inertia(element, where), tuple(shapes), meshes=tuple(meshes))
         if not links:
             raise self.error("<link> is missing", code="no-link")
         return links
@@ -205,6 +209,17 @@ class _Reader:
                 raise self.error(f"<{element.tag}> of {where} has a negative size")
             shapes.append(Shape(cast(ShapeKind, element.tag), tuple(size), pose, link))
         return shapes
+
+    def meshes(self, collision: Element, link: str, where: str) -> Iterator[MeshShape]:
+        """Yield the meshes of a <collision> element, whose files are not opened here."""
+        pose = self.origin(collision, f"<collision> of {where}")
+        for mesh in collision.iterfind("geometry/mesh"):
+            try:
+                scale = tuple(map(float, mesh.get("scale", "1 1 1").split()))
+            except ValueError:
+                scale = ()
+            is_known = len(scale) == 3 and all(map(math.isfinite, scale))
+            yield MeshShape(mesh.get("filename", ""), scale if is_known else None, pose, link, self.folder)
 
     # -- joints ------------------------------------------------------------------------------------
     def edges(self, root: Element, links: dict[str, Body]) -> list[_Edge]:
@@ -339,10 +354,11 @@ class _Reader:
         for edge_from in edges:
             leaving.setdefault(edge_from.parent, []).append(edge_from)
         joints: list[Joint] = []
-        bodies: list[tuple[str, list[Part], list[Shape]]] = []
+        bodies: list[tuple[str, list[Part], list[Shape], list[MeshShape]]] = []
         frames: list[Frame] = []
         values: dict[str, float] = {}
-        rooted: tuple[list[Part], list[Shape]] = [], []  # parts and shapes of the root link and the links fixed to it
+        # Parts and collision geometry of the root link and the links fixed to it.
+        rooted: tuple[list[Part], list[Shape], list[MeshShape]] = [], [], []
         # Entries are a link, the body of its parent link, the parent link's pose in that body, and the joint between
         # both links. The next link in the order of the file is on top.
         stack: list[tuple[str, int, Array, _Edge | None]] = [(base, BASE, np.eye(4), None)]
@@ -352,16 +368,17 @@ class _Reader:
                 # `pose` is that of the parent link in the parent body.
                 joints.append(replace(edge.joint, parent=body, before=pose @ edge.joint.before))
                 body, pose = len(joints) - 1, np.eye(4)
-                bodies.append((link_name, [], []))
+                bodies.append((link_name, [], [], []))
                 values.update({f"{term}{body + 1}": value for term, value in
                                (("Fv", edge.damping), ("Fc", edge.friction)) if value})
             elif edge is not None:
                 pose = pose @ edge.origin
             link = links[link_name]
             frames.append(Frame(link_name, body, pose))
-            parts, shapes = rooted if body == BASE else bodies[body][1:]
+            parts, shapes, meshes = rooted if body == BASE else bodies[body][1:]
             parts.append(Part(link_name, pose, link.inertia))
             shapes.extend(replace(shape, pose=pose @ shape.pose) for shape in link.shapes)
+            meshes.extend(replace(mesh, pose=pose @ mesh.pose) for mesh in link.meshes)
             stack.extend((after.child, body, pose, after) for after in reversed(leaving.get(link_name, [])))
         reached = {frame.name for frame in frames}
         for link_name in links:
@@ -372,8 +389,8 @@ class _Reader:
         if idle and self.floating is None:
             self.warnings.append(f"the inertia of {', '.join(idle)} has no effect because "
                                  f"{'it is' if len(idle) == 1 else 'they are'} fixed to the base")
-        under, *made = (Body(body_name, merged_inertia(parts), tuple(shapes), tuple(parts))
-                        for body_name, parts, shapes in [(base, *rooted), *bodies])
+        under, *made = (Body(body_name, merged_inertia(parts), tuple(shapes), tuple(parts), meshes=tuple(meshes))
+                        for body_name, parts, shapes, meshes in [(base, *rooted), *bodies])
         try:
             return Robot(name, tuple(joints), tuple(made), frames=tuple(frames), base=base, values=values,
                          source=self.file.removeprefix("URDF '").removesuffix("'"), warnings=tuple(self.warnings),

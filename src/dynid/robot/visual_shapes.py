@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal, cast
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, ParseError
 
 import numpy as np
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import fromstring
 
 from dynid.arrays import Array, Ints
 from dynid.errors import RobotError
 from dynid.robot.mjcf_text import SIZE_COUNTS, ElementPose, MjcfText, placed_geom, unique_name
-from dynid.robot.pose import from_xyz_rpy
-from dynid.robot.robot import BASE, Robot
+from dynid.robot.pose import from_xyz_rpy, rotation_z, turn_z_to
+from dynid.robot.robot import BASE, MeshShape, Robot
+from dynid.robot.robot_files import PACKAGE_SCHEME, find_in_package
 from dynid.robot.urdf_text import SHAPE_SIZES, parse_urdf, parse_xml
 
 VisualKind = Literal["box", "cylinder", "capsule", "sphere", "ellipsoid", "mesh"]
@@ -24,6 +27,7 @@ _DEFAULT_COLOR: Color = (0.62, 0.65, 0.70, 1.0)
 _DRAWN_GROUPS = 3  # MuJoCo's own viewer shows the groups 0, 1 and 2; others are for collisions
 MAX_MESH_BYTES = 256 << 20  # bytes
 _STL_FACET = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+_MAX_DAE_DEPTH, _MAX_DAE_NODES = 100, 10_000  # nodes inside nodes, and placed nodes, of a COLLADA scene
 _STL_HEADER_BYTES = 84  # bytes of a binary STL before its triangles
 
 
@@ -246,6 +250,55 @@ def read_mesh(path: str | Path) -> Mesh:
     return mesh
 
 
+def mesh_hull(mesh: MeshShape) -> Array:
+    """Return the corners (k, 3) of the convex hull of a collision mesh in its body's frame, m.
+
+    Raises:
+        RobotError: the file does not exist or cannot be read (code as in `read_mesh`, or "no-such-mesh").
+    """
+    from scipy.spatial import ConvexHull, QhullError
+
+    if mesh.scale is None:
+        raise RobotError(f"the scale of mesh '{mesh.name}' is not three numbers", code="damaged-mesh")
+    points = read_mesh(find_mesh(mesh)).points * np.asarray(mesh.scale)
+    try:
+        points = points[ConvexHull(points).vertices]
+    except (QhullError, ValueError):  # all points are in a plane
+        points = np.unique(points, axis=0)
+    return np.asarray(points @ mesh.pose[:3, :3].T + mesh.pose[:3, 3])
+
+
+def find_mesh(mesh: MeshShape) -> Path:
+    """Return the file of a collision mesh.
+
+    A package:// address is searched in the folder of the robot file and in all folders above, then as
+    `find_in_package` does. Other names are paths, relative to the folder of the robot file.
+    """
+    missing = RobotError(f"mesh file '{mesh.name}' does not exist", code="no-such-mesh")
+    scheme, _, rest = mesh.name.rpartition("://")
+    inside = PurePosixPath(rest)
+    places: list[Path] = []
+    if scheme in ("package", "model") and ".." not in inside.parts and len(inside.parts) > 1:
+        for folder in () if mesh.folder is None else (mesh.folder.resolve(), *mesh.folder.resolve().parents):
+            places.append(folder / inside)
+            if folder.name == inside.parts[0]:
+                places.append(folder.joinpath(*inside.parts[1:]))
+    elif scheme in ("", "file") and rest and (mesh.folder is not None or inside.is_absolute()):
+        places.append((mesh.folder or Path()) / inside)
+    for place in places:
+        try:
+            if place.is_file():
+                return place
+        except (OSError, ValueError):  # a name that no file can have
+            raise missing from None
+    if scheme == "package":
+        try:
+            return find_in_package(PACKAGE_SCHEME + rest)
+        except RobotError:
+            raise missing from None
+    raise missing
+
+
 class MeshFiles:
     """Index of the mesh files below a folder, by the names that robot files use.
 
@@ -325,30 +378,111 @@ def _read_obj(path: Path) -> Mesh:
 
 
 def _read_dae(path: Path) -> Mesh:
+    """Return the triangles of the visual scene of a COLLADA file. The unit of the file is applied. Its up axis is
+    ignored, as in other viewers of robots."""
     try:
-        import collada
-    except ImportError:
-        raise RobotError(f"mesh '{path.name}' is a COLLADA file, which the package pycollada reads; install it "
-                         "(pip install pycollada), or convert the mesh to STL") from None
-    try:
-        scene = collada.Collada(str(path), ignore=[collada.common.DaeError])
-        points, triangles, total = [], [], 0
-        for geometry in scene.scene.objects("geometry") if scene.scene else ():
-            for part in geometry.primitives():
-                surface = part.triangleset() if hasattr(part, "triangleset") else part
-                if getattr(surface, "vertex_index", None) is None or surface.vertex_index.shape[-1] != 3:
-                    continue  # lines
-                points.append(np.asarray(surface.vertex, dtype=float))
-                triangles.append(np.asarray(surface.vertex_index, dtype=np.int64) + total)
-                total += len(points[-1])
-    except OSError:
-        raise
-    except Exception as problem:  # the package and its XML reader raise many kinds of exceptions
-        raise ValueError(str(problem) or type(problem).__name__) from None
-    if not points:
-        return Mesh(np.empty((0, 3)), np.empty((0, 3), dtype=np.int64))
-    # The unit of the file is applied. Its up axis is ignored, as in other viewers of robots.
-    return Mesh(np.vstack(points) * float(scene.assetInfo.unitmeter or 1.0), np.vstack(triangles))
+        root = fromstring(path.read_bytes(), forbid_dtd=True, forbid_entities=True, forbid_external=True)
+    except (ParseError, DefusedXmlException, LookupError) as problem:
+        raise ValueError(f"it is not readable as XML: {problem}") from None
+    for element in root.iter():
+        element.tag = str(element.tag).rpartition("}")[2]
+    scene = _DaeScene({identity: element for element in root.iter() if (identity := element.get("id"))})
+    unit = root.find("asset/unit")
+    scale = 1.0 if unit is None else float(unit.get("meter", "1"))
+    for instance in root.iterfind("scene/instance_visual_scene"):
+        for node in scene.target(instance.get("url", "")).iterfind("node"):
+            scene.place(node, np.diag([scale, scale, scale, 1.0]), 1)
+    return Mesh(np.vstack([np.empty((0, 3)), *scene.points]),
+                np.vstack([np.empty((0, 3), dtype=np.int64), *scene.triangles]))
+
+
+@dataclass(eq=False)
+class _DaeScene:
+    """Reader of the placed geometries of a COLLADA scene; elements: elements of the file by their id."""
+
+    elements: Mapping[str, Element]
+    points: list[Array] = field(default_factory=list)
+    triangles: list[Ints] = field(default_factory=list)
+    corners: int = 0  # number of points so far
+    instances: int = 0
+
+    def target(self, url: str) -> Element:
+        element = self.elements.get(url.removeprefix("#"))
+        if element is None:
+            raise ValueError(f"it refers to '{url[:60]}', which it does not contain")
+        return element
+
+    def place(self, node: Element, parent: Array, depth: int) -> None:
+        """Add the geometries of a node with pose `parent` (4, 4) of its parent, and those of the nodes in it."""
+        self.instances += 1
+        if depth > _MAX_DAE_DEPTH or self.instances > _MAX_DAE_NODES:
+            raise ValueError("its nodes are nested too deeply, or there are too many of them")
+        pose = parent
+        for element in node:
+            if element.tag in ("matrix", "translate", "rotate", "scale"):
+                pose = pose @ _dae_transform(element)
+            elif element.tag in ("lookat", "skew"):
+                raise ValueError(f"a node has the transformation <{element.tag}>, which is not supported")
+        for element in node:
+            if element.tag == "node":
+                self.place(element, pose, depth + 1)
+            elif element.tag == "instance_node":
+                self.place(self.target(element.get("url", "")), pose, depth + 1)
+            elif element.tag == "instance_geometry":
+                self.add(self.target(element.get("url", "")), pose)
+
+    def add(self, geometry: Element, pose: Array) -> None:
+        """Add the triangles of a geometry with its pose (4, 4)."""
+        for part in geometry.iterfind("mesh/*"):
+            if part.tag not in ("triangles", "polylist", "polygons"):
+                continue  # lines, and sources of points
+            inputs = part.findall("input")
+            vertex = next((one for one in inputs if one.get("semantic") == "VERTEX"), None)
+            if vertex is None:
+                continue
+            step = 1 + max(int(one.get("offset", "0")) for one in inputs)
+            places = [self.target(one.get("source", "")) for one in
+                      self.target(vertex.get("source", "")).iterfind("input") if one.get("semantic") == "POSITION"]
+            if not places:
+                raise ValueError("its vertices have no positions")
+            numbers = _words(places[0].find("float_array"), float)
+            accessor = places[0].find("technique_common/accessor")
+            width = 3 if accessor is None else int(accessor.get("stride", "3"))
+            points = np.reshape(numbers, (-1, width))[:, :3]
+            faces = [_words(p, int)[int(vertex.get("offset", "0"))::step] for p in part.findall("p")]
+            if part.tag == "polylist":
+                stops = np.cumsum(_words(part.find("vcount"), int))
+                faces = np.split(faces[0], stops[:-1]) if faces else []
+            elif part.tag == "triangles":
+                faces = [face for p in faces for face in p.reshape(-1, 3)]
+            fans = [np.column_stack([np.full(len(face) - 2, face[0]), face[1:-1], face[2:]])
+                    for face in faces if len(face) > 2]
+            if fans:
+                self.points.append(points @ pose[:3, :3].T + pose[:3, 3])
+                self.triangles.append(np.vstack(fans) + self.corners)
+                self.corners += len(points)
+
+
+def _dae_transform(element: Element) -> Array:
+    """Return the transformation (4, 4) of a COLLADA element <matrix>, <translate>, <rotate> or <scale>."""
+    values, out = _words(element, float), np.eye(4)
+    if len(values) != {"matrix": 16, "rotate": 4}.get(element.tag, 3):
+        raise ValueError(f"a <{element.tag}> has {len(values)} numbers")
+    if element.tag == "matrix":
+        return values.reshape(4, 4)
+    if element.tag == "translate":
+        out[:3, 3] = values
+    elif element.tag == "scale":
+        out[:3, :3] = np.diag(values)
+    else:
+        turn = turn_z_to(values[:3] / max(float(np.linalg.norm(values[:3])), 1e-300))
+        out = turn @ rotation_z(np.radians(values[3])) @ turn.T
+    return out
+
+
+def _words(element: Element | None, kind: type) -> Array:
+    """Return the numbers in the text of an XML element."""
+    return np.array((element.text or "").split() if element is not None else [], dtype=kind)
 
 
 _MESH_READERS: dict[str, Callable[[Path], Mesh]] = {".stl": _read_stl, ".obj": _read_obj, ".dae": _read_dae}

@@ -19,6 +19,7 @@ from dynid.robot import builtin_names
 from dynid.runs.settings import RunSettings
 
 Kind = Literal["settings", "robot", "log"]
+GAIN_SETTINGS = ("drive_gain", "gain_std", "unmeasured")  # settings of [log] that an estimate of drive gains sets
 WINDOW = ("start", "stop")  # settings of [log] that belong to one log, not to a format
 _ROBOT_SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro", ".toml")
 
@@ -110,15 +111,24 @@ def settings_for_other_logs(settings: RunSettings, given: Mapping[str, Any], sou
     """Return the settings of a result for other logs, without the time window of the result's own logs.
 
     given: overriding settings, see `merged`. A table "log" replaces that of the result unless it is only a time window.
-    A table "log_changes" has settings on top of either.
+    A table "log_changes" has settings on top of either. Drive gains that the result estimated belong to its parameters:
+    where the new settings ask for an estimate from the log, they are used with their covariance.
     """
     given = dict(given)
     log = {key: value for key, value in (given.pop("log", None) or {}).items() if value is not None}
     window = {key: log.pop(key) for key in WINDOW if key in log}
     rules = log or {key: value for key, value in settings.log.items() if key not in WINDOW}
     rules = {**rules, **given.pop("log_changes", {})}
+    if uses_stored_gains(settings, rules):
+        rules |= {name: settings.log[name] for name in GAIN_SETTINGS if name in settings.log}
     return RunSettings.from_values(merged(settings.model_dump(), given) | {"log": {**rules, **window}}, source,
                                    trust=settings.trust)
+
+
+def uses_stored_gains(settings: RunSettings, rules: Mapping[str, Any]) -> bool:
+    """Return whether drive gains that a result estimated apply to another log with these settings of [log]."""
+    return (isinstance(settings.log.get("drive_gain"), dict) and "gain_std" in settings.log
+            and rules.get("drive_gain") in (mapping.FROM_LOG, mapping.KNOWN_LOAD, settings.log["drive_gain"]))
 
 
 def assign(values: Mapping[str, Any], assignment: str) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dynid.datasets import PILOT_ROWS, Dataset
+from dynid.datasets.identifiable import DataFacts, identifiable_base
 from dynid.estimate import FrictionChoice, Problem, identify
 from dynid.estimate.cutoff_choice import CutoffChoice, prepare_dataset
 from dynid.floating.identifiable import equation_noise, floating_base_parameters
 from dynid.floating.preparation import default_options
-from dynid.floating.whole_body import identifiable_parameters, whole_bodies, with_noise
+from dynid.floating.whole_body import whole_bodies, with_noise
 from dynid.model import required_robot_model
 from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording.excerpts import excerpt
@@ -69,8 +70,8 @@ def choose_noise_step(state: Choices, progress: ProgressCallback) -> Choices:
         return state
     settings, dataset = state.settings, state.dataset
     model = first_model(settings, state.robot)
-    base = identifiable_parameters(model, dataset.recordings)
-    assert base is not None and dataset.preparation is not None
+    base = identifiable_base(model, DataFacts.from_recordings(dataset.recordings))
+    assert dataset.preparation is not None
     whole = len(floating_base_parameters(required_robot_model(model, "a free base"), "wrenches"))
     kinds = ", ".join(dict.fromkeys(one.equations for one in whole_bodies(dataset.recordings)))
     note = f"equations '{kinds}' can identify {len(base)} of the {whole} base parameters of the whole robot"

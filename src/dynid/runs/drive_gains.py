@@ -59,7 +59,8 @@ def with_drive_gains(settings: RunSettings, robot: Robot, progress: ProgressCall
     name, said = next(iter(known.items()))
     model = required_robot_model(first_model(settings, robot), 'drive_gain = "known-load"')
     gains = gains_from_known_load(model, _currents(settings.unloaded, settings, robot),
-                                  _currents(settings.with_payload(name), settings, robot), known_load(robot, said))
+                                  _currents(settings.with_payload(name), settings, robot), known_load(robot, said),
+                                  settings.known)
     if not gains.identified.any():
         raise NotPossibleError(f"payload '{name}' does not determine any drive gain: "
                                f"{next(iter(gains.reasons.values()))}")
@@ -103,18 +104,20 @@ def gain_table(gains: DriveGains) -> dict[str, Any]:
 def with_own_gains(recording: Recording, samples: Samples, settings: RunSettings) -> Samples:
     """Return samples with the covariance of their drive gains, which were estimated from other logs.
 
-    If the log has the controller's target torques and currents, they give gains of this log alone. Half of the squared
-    difference between these and the given gains is added to the covariance.
+    If the log has the controller's target torques and currents, they give gains of this log alone. Their difference d
+    from the given gains has the variance of both estimates and twice that of a gain between logs, which is added to
+    the covariance as half of d d', less the share of the estimates in d.
     """
-    given = settings.log.get("drive_gain")
-    if samples.gain_covariance is None or not isinstance(given, dict) or recording.target_torque is None \
-            or recording.target_current is None:
+    if samples.gain_covariance is None or isinstance(settings.log.get("drive_gain"), str | None) \
+            or recording.target_torque is None or recording.target_current is None:
         return samples
-    own = gains_from_log(recording)
-    numbers = np.array([given.get(name, np.nan) for name in own.joints], dtype=float)
-    scatter = np.where(own.identified & np.isfinite(numbers), own.values / numbers - 1.0, 0.0)
-    scatter = np.where(np.diag(samples.gain_covariance) > 0.0, scatter, 0.0)  # zero for a joint without a gain
-    return replace(samples, gain_covariance=samples.gain_covariance + 0.5 * np.outer(scatter, scatter))
+    own, known = gains_from_log(recording), np.diag(samples.gain_covariance) > 0.0
+    # The given gains have converted the target currents to torques, so that these gains are relative to them.
+    used = own.identified & known
+    scatter = np.where(used, own.values - 1.0, 0.0)
+    of_estimates = np.sum(np.diag(samples.gain_covariance)[used]) + np.sum(own.relative_std[used] ** 2)
+    excess = max(0.0, 1.0 - of_estimates / max(float(scatter @ scatter), 1e-300))
+    return replace(samples, gain_covariance=samples.gain_covariance + 0.5 * excess * np.outer(scatter, scatter))
 
 
 def _currents(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot) -> list[Samples]:
@@ -153,7 +156,7 @@ def find_gains(settings: RunSettings, robot: Robot, load: PayloadSettings | None
         chosen = Preparation.from_settings(settings.prepare, "[prepare]")
         samples = [prepare(one, chosen) for one in (*recordings, *carrying)]
         found.append(gains_from_known_load(model, samples[:len(recordings)], samples[len(recordings):],
-                                           known_load(robot, load)))
+                                           known_load(robot, load), settings.known))
     targets = [one for one in recordings if one.target_torque is not None and one.target_current is not None]
     if targets:
         found.append(pooled([gains_from_log(one) for one in targets]))

@@ -21,6 +21,7 @@ from dynid.estimate.earlier import METHOD, Weight, with_prior
 from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.problem import find_method
 from dynid.estimate.torque_errors import with_torque_errors
+from dynid.findings import Finding
 from dynid.floating.whole_body import whole_bodies
 from dynid.model import Cable, LinearModel, required_robot_model
 from dynid.progress import Progress, ProgressCallback, silent
@@ -150,8 +151,10 @@ def run(settings: RunSettings, progress: ProgressCallback = silent, *, workers: 
     started, progress = time.perf_counter(), Progress.from_callback(progress)
     progress("reading the robot", 0.0)
     settings, earlier = from_prior(settings)
-    robot = make_robot(settings, allows_free_base=True)
-    loaded = load_problem(settings, robot, progress.part(0.02, 0.5), workers=workers, store=store)
+    faults = list[Finding]()
+    robot = make_robot(settings, allows_free_base=True, add_finding=faults.append)
+    loaded = replace(load_problem(settings, robot, progress.part(0.02, 0.5), workers=workers, store=store),
+                     file_findings=tuple(faults))
     weight = None
     settings, robot = loaded.settings, loaded.robot
     if earlier is not None:

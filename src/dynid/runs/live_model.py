@@ -1,9 +1,9 @@
-"""Online estimate whose model is chosen from the stream if friction is not specified.
+"""Online estimate whose model and cut-off are chosen from the stream as far as they are not specified.
 
-The rule is that of `dynid identify`. The stream starts with viscous and Coulomb friction and an offset. The choice is
-made after ten seconds, forty seconds, and so on, and at the end of the source, on an `Excerpt` of the stream. If the
-model or the cut-off changes, the estimate is computed again from the excerpt. After a change of the robot a new
-excerpt begins.
+The rules are those of `dynid identify`. If friction is not specified, the stream starts with viscous and Coulomb
+friction and an offset. The choice is made after ten seconds, forty seconds, and so on, and at the end of the source, on
+an `Excerpt` of the stream. If the model or the cut-off changes, the estimate is computed again from the excerpt. After
+a change of the robot a new excerpt begins.
 """
 
 from __future__ import annotations
@@ -14,21 +14,23 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from dynid.datasets import Dataset
+from dynid.datasets.identifiable import BoundModel, DataFacts, bind_to_data
 from dynid.errors import DynidError
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.recursive.forgetting import DEFAULT
 from dynid.estimate.recursive.start import PriorLike, prior_of_file
 from dynid.estimate.recursive.stream import INSTRUMENTAL
 from dynid.model import LinearModel, complete
+from dynid.model.completion import depends_on_data
 from dynid.online import FeedOptions, Online
 from dynid.online.excerpt import STRETCH_SECONDS, Excerpt
-from dynid.online.motion_rows import fed_samples
+from dynid.online.motion_rows import fed_samples, measured_joints, without_unmeasured
 from dynid.recording import Recording
-from dynid.regression import BaseParameters, base_parameters
-from dynid.regression.known import fixed_inertia_values
+from dynid.regression import BaseParameters
 from dynid.robot import Robot
 from dynid.runs.choices import choose
 from dynid.runs.models import AUTO, first_model, make_model, make_robot, names_friction
@@ -46,17 +48,15 @@ class StreamChoice:
 
     Attributes:
         settings: settings of the run, with the chosen friction in the [model] table.
-        model: the model with its data-dependent fields.
-        base: base parameters of the model.
+        whole: the model with its data-dependent fields, its base parameters and the prior of known values.
         cutoff: cut-off frequency, Hz.
-        text: how friction was chosen, or why it was not.
+        text: how friction was chosen, or why it was not; empty if it was specified.
     """
 
     settings: RunSettings
-    model: LinearModel
-    base: BaseParameters
-    cutoff: float | None
-    text: str
+    whole: BoundModel
+    cutoff: float | None = None
+    text: str = ""
 
 
 def choose_as_run(settings: RunSettings, robot: Robot, recording: Recording) -> StreamChoice:
@@ -66,7 +66,8 @@ def choose_as_run(settings: RunSettings, robot: Robot, recording: Recording) -> 
                                  blocks=1)
     text = " ".join(chosen.notes) if chosen.friction is None else \
         f"friction is chosen from the data: {chosen.friction.text}"
-    return StreamChoice(chosen.settings, problem.model, problem.base, problem.data[0].settings.get("cutoff"), text)
+    return StreamChoice(chosen.settings, BoundModel(problem.model, problem.base, problem.regression.prior),
+                        problem.data[0].settings.get("cutoff"), text)
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ class LiveModel:
         """Create the stream.
 
         Args:
-            settings: Settings of the run; the [model], [prepare] and `known` settings are used.
+            settings: Settings of the run; the [model] and [prepare] tables, `known` and the unmeasured joints of the
+                [log] table are used.
             robot: The robot of the settings.
             options: Options of the estimate.
             resume: Function that returns the recorded stream of a model, to continue it; None to start a new stream.
@@ -114,13 +116,16 @@ class LiveModel:
         if earlier is not None:
             self.settings = settings.model_copy(update={"model": ModelSettings.model_validate(earlier)})
         self.robot, self.options = robot, options
-        is_unnamed = AUTO in self.settings.model.friction or not names_friction(self.settings, robot)
+        self._is_unnamed = is_unnamed = AUTO in self.settings.model.friction or not names_friction(self.settings, robot)
         known = options.prior.model if is_unnamed and isinstance(options.prior, Estimate) else None
         model = first_model(self.settings, robot) if known is None else known
+        self._measured = measured_joints(complete(model).joint_names, settings.log.get("unmeasured", ()))
+        facts = DataFacts(tuple(np.flatnonzero(~self._measured[0]).tolist()))
+        self._chosen = StreamChoice(self.settings, bind_to_data(model, facts, settings.known))
         found = resume(model)
-        self.online = self._new(self.settings, model, _base(model), feeding) if found is None else found
-        self._excerpt = Excerpt(complete(model).joint_names) if is_unnamed and known is None and found is None else None
-        self._chosen: StreamChoice | None = None
+        self.online = self._new(self._chosen, feeding) if found is None else found
+        is_open = is_unnamed or self.settings.prepare.get("cutoff") is None or depends_on_data(model)
+        self._excerpt = Excerpt(complete(model).joint_names) if is_open and known is None and found is None else None
         self._due, self._done = FIRST_CHOICE, 0.0
         # Number of restarts that have an event, and time stamp (s) of a restart that has none yet.
         self._named, self._changed_at = len(self.online.restarts), float("nan")
@@ -131,6 +136,7 @@ class LiveModel:
 
     def feed(self, t: ArrayLike, q: ArrayLike, tau: ArrayLike, reference: ArrayLike | None = None) -> int:
         """Update the estimate with raw samples, see `Online.feed`."""
+        tau = without_unmeasured(tau, self._measured)
         rows, excerpt = self.online.feed(t, q, tau, reference), self._excerpt
         self._name_changes(CAUSE_SECONDS)
         if excerpt is not None:
@@ -174,54 +180,60 @@ class LiveModel:
             self._due = max(FIRST_CHOICE, self._done)
         self._named, self._changed_at = count, float("nan")
 
-    def _new(self, settings: RunSettings, model: LinearModel, base: BaseParameters, feeding: FeedOptions) -> Online:
+    def _new(self, choice: StreamChoice, feeding: FeedOptions) -> Online:
         prior: PriorLike | None = None
         if self.options.prior is not None:
-            prior = prior_rows(self.options.prior, settings, base)
+            prior = prior_rows(self.options.prior, choice.settings, choice.whole.base)
         given = self.options.forgetting
-        online = Online(model, self.options.method, forgetting=DEFAULT if given is None else given, base=base,
-                        prior=prior, feeding=feeding, limits=self.options.limits)
-        online.about[CHOSEN] = settings.model.model_dump(mode="json")
+        names = complete(choice.whole.model).joint_names
+        online = Online(choice.whole.model, self.options.method, forgetting=DEFAULT if given is None else given,
+                        base=choice.whole, prior=prior, feeding=feeding, limits=self.options.limits,
+                        unmeasured=[name for name, yes in zip(names, self._measured[0], strict=True) if not yes])
+        online.about[CHOSEN] = choice.settings.model.model_dump(mode="json")
         return online
 
     def _choose(self) -> None:
         """Choose model and cut-off from the excerpt, and restart the estimate if they have changed."""
-        excerpt, before = self._excerpt, self._chosen
+        excerpt = self._excerpt
         assert excerpt is not None
         self._done = excerpt.seconds
+        recording = excerpt.recording()
         try:
-            found = choose_as_run(self.settings, self.robot, excerpt.recording())
+            found = choose_as_run(self.settings, self.robot, replace(recording, unmeasured=self.online.unmeasured))
         except DynidError as problem:
-            self.remark("friction-not-chosen", f"friction could not be chosen from {excerpt.seconds:.0f} s of the "
-                                               f"stream: {problem}")
+            what = "friction" if self._is_unnamed else "cutoff"
+            self.remark(f"{what}-not-chosen", f"{what.replace('cut', 'the cut-')} could not be chosen from "
+                                              f"{excerpt.seconds:.0f} s of the stream: {problem}")
             return
-        if before is not None and _same(before, found, exactly=excerpt.is_whole):
+        if self._is_present(found, exactly=excerpt.is_whole):
             return
         self._chosen = found
         self._restart(found, excerpt)
-        self.remark("friction-chosen", f"{found.text}; the estimate is computed again from the last "
-                    f"{excerpt.seconds:.0f} s" + ("" if found.cutoff is None else f", cut-off {found.cutoff:g} Hz"))
+        chosen = found.text or "the cut-off is chosen from the data"
+        self.remark("friction-chosen" if found.text else "cutoff-chosen", f"{chosen}; the estimate is computed again "
+                    f"from the last {excerpt.seconds:.0f} s"
+                    + ("" if found.cutoff is None else f", cut-off {found.cutoff:g} Hz"))
+
+    def _is_present(self, found: StreamChoice, *, exactly: bool) -> bool:
+        """Return whether a choice gives the present model and cut-off. exactly: including data-dependent fields."""
+        learned, before = (getattr(one.whole.model, "learned", {}) for one in (found, self._chosen))
+        return (found.settings.model == self._chosen.settings.model and found.cutoff in (None, self.online.filter[1])
+                and (learned == before or (bool(before) and not exactly)))
 
     def _restart(self, found: StreamChoice, excerpt: Excerpt) -> None:
         """Create a new estimate of the chosen model from the excerpt, keeping the events."""
         (rate, _), old, given = self.online.filter, self.online, self.options.feeding
         feeding = replace(given, cutoff=found.cutoff or given.cutoff, rate=given.rate or rate or None)
-        self.online = self._new(found.settings, found.model, found.base, feeding)
+        self.online = self._new(found, feeding)
         for block in excerpt.blocks():
             self.online.feed(*block)
         self.online.take_events(old)
         self._named, self._changed_at = len(self.online.restarts), float("nan")
 
 
-def _base(model: LinearModel) -> BaseParameters:
-    base, *_ = base_parameters(model).given(fixed_inertia_values(model))
-    return base
-
-
-def _same(one: StreamChoice, two: StreamChoice, *, exactly: bool) -> bool:
-    """Return whether two choices give the same model. exactly: including data-dependent fields."""
-    has_same_settings = one.settings.model == two.settings.model and one.cutoff == two.cutoff
-    return has_same_settings and (not exactly or getattr(one.model, "learned", {}) == getattr(two.model, "learned", {}))
+def with_unmeasured(settings: RunSettings, recording: Recording) -> RunSettings:
+    """Return the settings of a stream with the unmeasured joints of the log that is replayed."""
+    return settings.model_copy(update={"log": {**settings.log, "unmeasured": list(recording.unmeasured)}})
 
 
 def prior_rows(source: Estimate | str, settings: RunSettings, base: BaseParameters) -> PriorLike:

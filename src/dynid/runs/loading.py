@@ -71,6 +71,7 @@ class LoadedProblem:
         friction: choice of the friction of each joint; None if it was given.
         chosen_notes: sentences on choices that were not requested.
         logs: facts on each log.
+        file_findings: findings on the robot file.
     """
 
     problem: Problem
@@ -82,6 +83,7 @@ class LoadedProblem:
     friction: FrictionChoice | None = None
     chosen_notes: tuple[str, ...] = ()
     logs: tuple[LogFacts, ...] = ()
+    file_findings: tuple[Finding, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -95,9 +97,9 @@ class LoadedProblem:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Findings on excluded logs, and on positions that jump."""
+        """Findings on the robot file, on excluded logs, and on positions that jump."""
         jumps = (jump_finding(recording, self.robot) for recording in self.problem.recordings)
-        return (*map(left_out_finding, self.left_out), *filter(None, jumps))
+        return (*self.file_findings, *map(left_out_finding, self.left_out), *filter(None, jumps))
 
 
 def jump_finding(recording: Recording, robot: Robot) -> Finding | None:

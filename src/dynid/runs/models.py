@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -14,13 +14,18 @@ import numpy as np
 from dynid.errors import DynidError, ModelError, NotPossibleError, RobotError
 from dynid.estimate.friction_choice import REPLACED, FrictionChoice, choose_terms
 from dynid.estimate.problem import find_method
+from dynid.findings import Finding
 from dynid.model import FlexibleModel, LinearModel, Model, make_terms
 from dynid.model.registry import FRICTION
 from dynid.recording import Samples
-from dynid.robot import Robot
+from dynid.robot import Robot, inertia_problems
+from dynid.robot.check import absurd_inertias
 from dynid.robot.free_base import refuse_free_base
+from dynid.robot.inertia import InertiaProblem
 from dynid.runs.settings import FlexibleSettings, ModelSettings, RunSettings
+from dynid.validate.words import listed
 
+MAX_FILE_FAULTS = 3  # faults of a robot file that one sentence names
 AUTO, NONE = "auto", "none"  # values of friction: chosen from the data, and none at all
 USUAL = ("viscous", "coulomb", "offset")
 _CHOSEN_FRICTION_NOTE = ("no friction was specified, so it is chosen from the logs; specify it with --friction "
@@ -29,11 +34,18 @@ _DEFAULT_FRICTION_NOTE = ("no friction was specified; viscous friction, Coulomb 
                           "because ")
 
 
-def make_robot(settings: RunSettings, *, allows_free_base: bool = False) -> Robot:
+def make_robot(settings: RunSettings, *, allows_free_base: bool = False,
+               as_in_file: bool = False, add_finding: Callable[[Finding], None] | None = None) -> Robot:
     """Return the robot of a run, with the requested gravity and joints.
 
-    If gravity is to be estimated, the robot has the gravity of its file. allows_free_base: whether a free base is
-    supported.
+    If gravity is to be estimated, the robot has the gravity of its file. A file with absurd inertias, such as those in
+    another unit, gives none: they would be the prior of links that the data do not determine.
+
+    Args:
+        settings: settings of the run.
+        allows_free_base: whether a free base is supported.
+        as_in_file: whether to keep absurd inertias, to show them.
+        add_finding: receives the finding on the inertias of the file.
     """
     robot = Robot.load(settings.robot, fixed_base=settings.fixed_base)
     if not allows_free_base:
@@ -43,9 +55,30 @@ def make_robot(settings: RunSettings, *, allows_free_base: bool = False) -> Robo
                          "gravity is known", "remove --gravity estimate", code="free-base-unsupported")
     if robot.has_free_base and settings.model.flexible is not None:
         refuse_free_base(robot, "a model with flexible joints")
+    absurd = absurd_inertias(robot)
+    if add_finding is not None and (finding := file_inertia(robot, absurd)) is not None:
+        add_finding(finding)
+    if absurd and not as_in_file:
+        robot = robot.without_inertias()
     robot = reduced_robot(robot, settings.only, settings.lock).with_fixed_inertias(settings.fixed_inertias)
     given = settings.gravity
     return robot if given is None or given == "estimate" else robot.with_gravity(given)
+
+
+def file_inertia(robot: Robot, absurd: Sequence[InertiaProblem]) -> Finding | None:
+    """Return a finding on links of a robot file that are not physically consistent or do not fit its size; None if
+    there are none. No inertia of the file is used if some are absurd. A link without inertia or mass is no fault."""
+    wrong = [one for one in absurd or inertia_problems(robot)
+             if one.kind in ("size", "triangle", "not-positive-definite") or (one.kind == "mass" and one.violation > 0)]
+    if not wrong:
+        return None
+    links = tuple(dict.fromkeys(one.link for one in wrong))
+    text = (f"The robot file is wrong: {listed([one.message for one in wrong], MAX_FILE_FAULTS)}. "
+            + ("None of its inertias is used; correct the file and identify again" if absurd else
+               "Values that the data do not determine follow the file; correct it") + ".")
+    return Finding("file-inertia", "problem", "warning" if absurd else "info", text,
+                   f"robot file ({listed(links, MAX_FILE_FAULTS)})",
+                   evidence={"sizes": tuple(one.violation for one in wrong)})
 
 
 def reduced_robot(robot: Robot, only: Sequence[str], lock: Mapping[str, float]) -> Robot:

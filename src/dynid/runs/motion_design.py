@@ -36,12 +36,12 @@ from dynid.progress import Progress, ProgressCallback, silent
 from dynid.quantities import TORQUE_NOISE, check_quantity
 from dynid.regression import Regression
 from dynid.regression.known import Prior
-from dynid.report.pages.motion import MotionData, used
+from dynid.report.pages.motion import LowestPoint, MotionData, used
 from dynid.robot import Robot
 from dynid.runs.models import reduced_robot
 from dynid.runs.motion_improvement import improvement_sentence, improvements
 from dynid.runs.results import REGRESSION, SETTINGS, load
-from dynid.runs.safe_motion import Safety, careful, unchecked
+from dynid.runs.safe_motion import Safety, careful, checked, unchecked, with_warnings
 from dynid.runs.settings import RunSettings
 from dynid.validate.excited_parameters import standard_errors
 
@@ -125,16 +125,14 @@ def design_motion(robot: Robot, request: MotionRequest, progress: ProgressCallba
                          code="conflicting-options")
     past = None
     if request.improve is not None:
-        robot = _locked_as(robot, Path(request.improve))
+        robot = _mounted_as(robot, Path(request.improve))
         past = earlier(request.improve, request.rate, checked_noise(request.noise, robot.dof), trust=request.trust)
         if past.known.joints[:robot.dof] != robot.joint_names:
             raise DynidError(f"{request.improve} is the result of another robot, with the joints "
                              f"{', '.join(past.known.joints)}; give a result of this robot", code="another-robot")
     limits, margin_note = limits_for(robot, request.limits, request.margin, request.safety)
     home = None if request.home is None else checked_posture(request.home, limits)
-    care: tuple[str, ...] = ()
-    if request.limits is None:  # default limits; a limits file is the user's choice
-        limits, care = careful(limits, robot, request.safety, home)
+    limits, care = careful(limits, robot, request.safety, home, request.limits is not None)
     flexible = None if past is None else flexible_joint_model(past.estimate.model)
     if past is None:
         data = _for_model(robot, limits, request)
@@ -143,9 +141,10 @@ def design_motion(robot: Robot, request: MotionRequest, progress: ProgressCallba
     else:
         data = _for_earlier(robot, limits, request, past)
     found = data.excitation if home is None else data.excitation.from_home(home)
-    notes = (*found.report.unchecked, *(INTERRUPTED if found.interrupted else ()), *space_notes(limits, robot),
+    notes = (*found.report.unchecked, *(INTERRUPTED if found.interrupted else ()), *space_notes(limits.space),
              *speed_notes(found), *data.notes, *care, *margin_note)
-    return replace(data, excitation=found, notes=notes, unchecked=unchecked(limits))
+    return with_warnings(replace(data, excitation=found, notes=notes, checked=checked(limits),
+                                 unchecked=unchecked(limits)))
 
 
 def _with_progress(request: MotionRequest, progress: Progress) -> Search:
@@ -207,11 +206,13 @@ def _for_flexible(robot: Robot, limits: Limits, request: MotionRequest, model: F
                       notes, request.command)
 
 
-def _locked_as(robot: Robot, folder: Path) -> Robot:
-    """Return the robot with the same joints locked as in the run of an earlier result."""
+def _mounted_as(robot: Robot, folder: Path) -> Robot:
+    """Return the robot with the same joints locked, and the same gravity, as in the run of an earlier result."""
     if not (folder / SETTINGS).is_file():
         return robot
     settings = RunSettings.load(folder / SETTINGS)
+    if settings.gravity is not None and settings.gravity != "estimate":
+        robot = robot.with_gravity(settings.gravity)
     named = {*settings.only, *settings.lock}
     return reduced_robot(robot, settings.only, settings.lock) if named and named <= set(robot.joint_names) else robot
 
@@ -347,20 +348,27 @@ _EXPECTED = record("ExpectedParameter", optional=("before",), std=float | None, 
 _USED_LIMIT = record("UsedLimit", kind=str, where=str, value=float | None, bound=float | None, time=float | None,
                      used=float | None)
 _TOP_SPEED = record("TopSpeed", top=float, limit=float | None, both_ways=bool)
+_CHECKED_LINK = record("CheckedLink", link=str, checked=list[str], radius=float | None, reason=str)
 _IMPROVED = record("ImprovedParameter", name=str, before=float | None, after=float | None, times=float | None)
 
 
-@output_fields(optional=("improves",), robot=str, unchecked=str, criterion=str, value=float | None,
+@output_fields(optional=("improves",), robot=str, checked=str, unchecked=str, warnings=list[str],
+               lowest=LowestPoint | None, links=array_of(_CHECKED_LINK), unchanged_contacts=list[str], criterion=str,
+               value=float | None,
                condition=float | None, duration=float, seconds=float, starts=int, seed=int, interrupted=bool,
                rate=float, noise=list[float], expected=map_of(_EXPECTED), limits=array_of(_USED_LIMIT), margin=float,
                speeds=map_of(_TOP_SPEED), improves=array_of(_IMPROVED), history=list[list[float | None]],
                notes=list[str])
 def motion_facts(data: MotionData) -> dict[str, Any]:
     """Return the motion as the object that `dynid excite --json` prints."""
-    found = data.excitation
+    found, space = data.excitation, data.excitation.limits.space
     before = [None] * len(found.base) if data.before is None else data.before.tolist()
     return {
-        "robot": data.robot.name, "unchecked": data.unchecked,
+        "robot": data.robot.name, "checked": data.checked, "unchecked": data.unchecked, "warnings": list(data.warnings),
+        "lowest": None if data.lowest is None else data.lowest.to_dict(),
+        "links": [{"link": one.link, "checked": list(one.checked), "radius": finite(one.radius), "reason": one.reason}
+                  for one in (() if space is None else space.links)],
+        "unchanged_contacts": [] if space is None else list(space.skipped),
         "criterion": found.criterion, "value": finite(found.value),
         "condition": finite(found.condition), "duration": found.trajectory.duration,
         "seconds": found.elapsed, "starts": found.starts, "seed": found.seed, "interrupted": found.interrupted,

@@ -27,12 +27,13 @@ from dynid.regression import Regression
 from dynid.report import write_page
 from dynid.report.pages.payload import PAYLOAD, PayloadData
 from dynid.robot import FREE_COORDINATES, Robot
-from dynid.runs.arguments import settings_for_other_logs
+from dynid.runs.arguments import settings_for_other_logs, uses_stored_gains
 from dynid.runs.drive_gains import with_own_gains
 from dynid.runs.loading import Resting, prepared
 from dynid.runs.logs import LogEntry
 from dynid.runs.models import make_robot
 from dynid.runs.results import load, load_regression
+from dynid.runs.settings import RunSettings
 
 AnyPayloadMethod = PayloadMethod | Literal["sensor", "both"]
 METHODS: tuple[AnyPayloadMethod, ...] = (*PAYLOAD_METHODS, "sensor", "both")
@@ -42,8 +43,8 @@ FILES = {"payload": "payload.json", "report": "report.html"}  # files of a paylo
 
 @dataclass(frozen=True, eq=False)
 class FoundPayload:
-    """A payload, the result it was identified with, the samples of its logs, and controller settings (`entries`, empty
-    if the mass is not identified)."""
+    """A payload, the result it was identified with, the samples of its logs, controller settings (`entries`, empty if
+    the mass is not identified), and notes."""
 
     source: str
     payload: PayloadEstimate
@@ -51,12 +52,13 @@ class FoundPayload:
     robot: Robot
     samples: tuple[Samples, ...]
     entries: tuple[Entry, ...]
+    notes: tuple[str, ...] = ()
 
-    @output_fields(PayloadEstimate, result=str, robot=str, controllers=dict[str, Entry])
+    @output_fields(PayloadEstimate, result=str, robot=str, controllers=dict[str, Entry], notes=list[str])
     def to_dict(self) -> dict[str, Any]:
         """Return the payload as plain data for JSON."""
         return {"result": self.source, "robot": self.robot.name, **self.payload.to_dict(),
-                "controllers": {one.maker: one.to_dict() for one in self.entries}}
+                "controllers": {one.maker: one.to_dict() for one in self.entries}, "notes": list(self.notes)}
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
     data: Regression | list[Samples] | None = load_regression(folder, estimate)
     if isinstance(data, Regression) and data.dof != estimate.model.dof:
         data = None
-    settings = settings_for_other_logs(settings, given or {}, str(folder))
+    stored, settings = settings, settings_for_other_logs(settings, given or {}, str(folder))
+    notes = (stored_gains_note(folder, settings),) if uses_stored_gains(stored, settings.log) else ()
     chosen, resting = Preparation.from_settings(settings.prepare).elsewhere(), list[Resting]()
     samples = [with_own_gains(recording, one, settings)
                for recording, one in prepared(logs, settings, robot, chosen, progress, resting)]
@@ -114,7 +117,15 @@ def find_payload(folder: str | Path, logs: Sequence[LogEntry], options: PayloadO
     sound = found.has_mass and found.identified.all() and found.consistent
     sound = sound and not robot.has_free_base and not any(one.severity == "fatal" for one in found.findings)
     typed = entries(found) if sound else ()
-    return FoundPayload(str(folder), found, estimate, robot, tuple(samples), typed)
+    return FoundPayload(str(folder), found, estimate, robot, tuple(samples), typed, notes)
+
+
+def stored_gains_note(folder: str | Path, settings: RunSettings) -> str:
+    """Return a sentence that states whose drive gains are used, with their standard errors."""
+    std = 100.0 * np.sqrt(np.diag(np.asarray(settings.log["gain_std"], dtype=float)))
+    known = std[std > 0.0]
+    spread = f"{known.min():.2g} to {known.max():.2g} %" if len(known) else "0 %"
+    return f"drive gains and their standard errors ({spread}) are those that {folder} contains"
 
 
 def _with_free_base_gains(samples: Samples, gain_std: float | None) -> Samples:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dynid.errors import DynidError
 from dynid.findings import Finding
-from dynid.recording.column_guess import GUESSED
+from dynid.recording.layout import columns_in_order
 from dynid.recording.mapping import per_joint
 from dynid.runs.arguments import command_line
+from dynid.runs.logs import log_sources
 from dynid.validate.thresholds import UNIT_SPREAD
 from dynid.validate.verdict_checks.residuals import robust_method
 
@@ -56,28 +59,19 @@ def _position_signs(finding: Finding, run: Run) -> str:
 
 
 def _swapped(setting: str) -> Callable[[Finding, Run], str]:
-    """Return a function for options that exchange two columns: those of the settings, or those guessed from the log."""
+    """Return a function for the option that gives each joint the column that belongs to it."""
     def options(finding: Finding, run: Run) -> str:
-        names = run.reconstruction.names
-        columns = run.settings.log.get(setting)
-        if not isinstance(columns, list) or len(columns) != len(names):
-            columns = _guessed(run, setting, len(names))
-        places = [names.index(name) for name in finding.joints if name in names]
-        order = list(range(len(names)))
-        if len(places) == 2:
-            order[places[0]], order[places[1]] = places[1], places[0]
-        return _set(f"log.{setting}={_list([f'{chr(34)}{columns[k]}{chr(34)}' for k in order])}")
+        names, order = run.reconstruction.names, list(range(len(run.reconstruction.names)))
+        for joint, number in zip(finding.joints, _numbers(finding, "column_of"), strict=False):
+            order[names.index(joint)] = round(number) - 1
+        log = log_sources(run.settings.unloaded, run.settings)[0]
+        columns = None
+        with suppress(DynidError), log.files[0].local() as path:  # the log may have been removed since
+            columns = columns_in_order(path, log.mapping, run.robot, setting, order)
+        is_current = setting == "torque" and log.mapping.torque is None and log.mapping.drive_gain is not None
+        unknown = _list([f'"COLUMN{k + 1}"' for k in order])
+        return _set(f"log.{'current' if is_current else setting}={columns or unknown}")
     return options
-
-
-def _guessed(run: Run, setting: str, count: int) -> list[str]:
-    """Return the columns that were guessed for a signal of the first log, or placeholders if they are unknown."""
-    start = f"{GUESSED}{setting} = "
-    for note in run.logs[0].notes if run.logs else ():
-        columns = note.removeprefix(start).partition(" (")[0].split(", ")
-        if note.startswith(start) and len(columns) == count:
-            return columns
-    return [f"COLUMN{k + 1}" for k in range(count)]
 
 
 def _unit(finding: Finding, run: Run) -> str:

@@ -14,6 +14,7 @@ from dynid.errors import DynidError, ModelError, RecordingError
 from dynid.estimate import Estimate
 from dynid.estimate.choice import Choice
 from dynid.estimate.cutoff_choice import CutoffChoice
+from dynid.estimate.export import WrittenFile, compare_file
 from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.nearest_robot import consistent_robot
@@ -93,9 +94,9 @@ def _estimate_facts(run: Run) -> dict[str, Any]:
                iterations=list[Iteration], tracking=list[Tracking], loops=array_of(_LOOPS),
                breakaway=list[Breakaway], deflection=list[Deflection], payloads=array_of(_PAYLOAD),
                verdict=Verdict, logs=list[LogFacts], left_out=array_of(_LEFT_OUT), steps=list[str],
-               notes=list[str], elapsed_s=float)
-def facts(run: Run) -> dict[str, Any]:
-    """Return the content of `dynid identify --json`; non-finite numbers are None."""
+               notes=list[str], written_file=WrittenFile | None, elapsed_s=float)
+def facts(run: Run, written_file: WrittenFile | None = None) -> dict[str, Any]:
+    """Return the content of `dynid identify --json`; non-finite numbers are None. written_file: see `save`."""
     essential, loops = run.essential, run.controller_fit
     return {**_estimate_facts(run), **plain({
         "validation": run.validations, "simulation": run.simulations, "cross_validation": run.cross,
@@ -108,7 +109,7 @@ def facts(run: Run) -> dict[str, Any]:
         "deflection": run.deflections, "payloads": run.payloads, "verdict": run.verdict, "logs": run.logs,
         "left_out": [{"log": one.source, "reason": one.reason, "code": one.code} for one in run.left_out],
         "steps": [step for samples in run.samples for step in samples.steps], "notes": run.notes,
-        "elapsed_s": run.seconds})}
+        "written_file": written_file, "elapsed_s": run.seconds})}
 
 
 def parameter_facts(estimate: Estimate) -> dict[str, dict[str, Any]]:
@@ -145,10 +146,12 @@ def check_output(folder: str | Path, force: bool = False) -> None:
 
 
 def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False,
-         report: bool = True, add_note: Callable[[str], object] = lambda note: None) -> dict[str, str]:
+         report: bool = True, add_note: Callable[[str], object] = lambda note: None,
+         add_file: Callable[[WrittenFile], object] = lambda file: None) -> dict[str, str]:
     """Write a run's results into a folder atomically; return the path of each file by kind.
 
     An earlier result is only replaced with `force`; other files stay. add_note: receives notes on the written files.
+    add_file: receives the torque errors of the written robot file, if it is written.
     """
     folder = Path(folder)
     check_output(folder, force)
@@ -161,9 +164,11 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
         run.problem.regression.save(new / REGRESSION)
         (new / SETTINGS).write_text(text, encoding="utf-8", newline="")
         robot = ROBOT if run.robot.text is not None or plain_urdf(run.robot) is not None else MJCF
-        is_written, notes = _save_robot(run, new / robot, folder / robot)
+        is_written, notes, errors = _save_robot(run, new / robot, folder / robot)
         if is_written:
             written["robot"] = robot
+        if errors is not None:
+            add_file(errors)
         code, said = _save_code(run, new, folder)
         written |= code
         notes = (*notes, *said)
@@ -173,13 +178,13 @@ def save(run: Run, folder: str | Path, command: str = "", *, force: bool = False
             run = replace(run, notes=(*run.notes, *notes))
             written["report"] = REPORT
             improve = "" if run.robot.has_free_base else improve_command(run.settings.robot, folder)
-            write_report(replace(report_data(run, command, text), improve=improve), new / REPORT)
+            write_report(replace(report_data(run, command, text), improve=improve, written_file=errors), new / REPORT)
     return {what: str(folder / name) for what, name in written.items()}
 
 
-def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, ...]]:
-    """Write a copy of the user's URDF, or an MJCF file, with the identified values; return whether it was written, and
-    notes. For base parameters only, the nearest physically consistent robot is written.
+def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, ...], WrittenFile | None]:
+    """Write a copy of the user's URDF, or an MJCF file, with the identified values; return whether it was written,
+    notes, and its torque errors. For base parameters only, the nearest physically consistent robot is written.
 
     present: final location of the file; a user's file there is kept.
     """
@@ -189,19 +194,22 @@ def _save_robot(run: Run, path: Path, present: Path) -> tuple[bool, tuple[str, .
         if used and belongs:  # the file belongs to the earlier result
             shutil.copyfile(present, path)
         if used or not belongs:
-            return False, (f"{path.name} is not written, because the folder contains a file of that name",)
+            return False, (f"{path.name} is not written, because the folder contains a file of that name",), None
     if robot_model(run.model) is None:
-        return False, ()
+        return False, (), None
     estimate, notes = run.estimate, list[str]()
     try:
         if estimate.theta is None:
             found = consistent_robot(run.problem, estimate)
             estimate = replace(estimate, theta=found.theta)
             notes.append(f"method {estimate.method} gives base parameters only; this is {found.sentence}")
-        notes += (estimate.to_urdf if path.name == ROBOT else estimate.to_mjcf)(path)
-        return True, tuple(f"{path.name}: {note}" for note in notes)
+        notes += (estimate.to_urdf if path.name == ROBOT else estimate.to_mjcf)(path, samples=run.samples)
+        errors = compare_file(path, estimate, run.reconstruction.samples, run.reconstruction.series,
+                              is_nearest=run.estimate.theta is None)
+        return True, tuple(f"{path.name}: {note}" for note in notes), errors
     except DynidError as problem:
-        return False, (f"{path.name} is not written: {problem}",)
+        path.unlink(missing_ok=True)
+        return False, (f"{path.name} is not written: {problem}",), None
 
 
 def _save_code(run: Run, new: Path, folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:

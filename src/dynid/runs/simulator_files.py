@@ -15,13 +15,14 @@ from dynid.actuators.posterior import DEFAULT_SPREAD, ActuatorPosterior, Undeter
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.escape import csv_line
-from dynid.estimate import Estimate
+from dynid.estimate import Estimate, Problem
 from dynid.estimate.draws.posterior import Draws, TorqueSpread, save_draws
-from dynid.estimate.simulators.exports import SUFFIXES, TARGETS, Exported, export, export_joints, with_effort_limits
+from dynid.estimate.export import compare_file
+from dynid.estimate.nearest_robot import consistent_robot
+from dynid.estimate.simulators.exports import SUFFIXES, Exported, export, export_joints, with_effort_limits
 from dynid.estimate.simulators.friction_fit import (
     PASSIVE,
     SimulatedJoint,
-    approximated_terms,
     motion_for,
     with_drives,
 )
@@ -32,6 +33,7 @@ from dynid.output_fields import output_fields, record
 from dynid.progress import ProgressCallback, silent
 from dynid.recording import Samples
 from dynid.recording.preparation import Preparation
+from dynid.regression import Regression
 from dynid.robot import Robot
 from dynid.runs.actuators import POSTERIOR, ActuatorSettings, actuator_robot
 from dynid.runs.loading import Resting, prepared
@@ -92,19 +94,38 @@ def export_result(folder: str | Path, output: Path, options: ExportOptions, *, t
                   progress: ProgressCallback = silent) -> Exported:
     """Write the result of a folder for a simulator.
 
-    Friction that the target cannot represent is approximated along the logs of the result, if the logs can be read.
+    Friction that the target cannot represent is approximated along the logs of the result, if the logs can be read. For
+    a result with base parameters only, the nearest physically consistent robot is written.
     """
     progress("reading the result")
     if is_of_actuators(folder):
         return export_actuators(folder, output, options)
-    estimate, settings = load(folder, trust=trust)
+    identified, settings = load(folder, trust=trust)
     drives = drive_tables(options.drives)
-    samples, notes = _samples(estimate, settings, options, progress)
+    samples, notes = _samples(identified, settings, progress)
+    estimate = identified
+    if identified.theta is None and robot_model(identified.model) is not None:
+        progress("searching the nearest physically consistent robot")
+        estimate = _nearest(identified, load_regression(folder, identified), samples)
     progress("writing")
     found = export(estimate, output, options.target, samples=samples, drives=drives,
                    source=source_file(options, settings.robot), with_payload=options.with_payload,
                    isaaclab_friction=options.isaaclab_friction, keeps_actuators=options.keeps_actuators)
+    if samples and options.target in ("urdf", "mjcf"):
+        progress("comparing the file with the logs")
+        found = replace(found, written_file=compare_file(output, estimate, samples, identified.residuals(samples),
+                                                         is_nearest=identified.theta is None))
     return replace(found, notes=(*found.notes, *notes))
+
+
+def _nearest(estimate: Estimate, regression: Regression | None, samples: Sequence[Samples]) -> Estimate:
+    """Return an estimate of base parameters with the parameters of the nearest physically consistent robot."""
+    if regression is None:
+        raise DynidError(f"method '{estimate.method}' gives base parameters only, and the result has no regression, "
+                         "from which the nearest physically consistent robot is computed",
+                         "identify again with --method pc-wls", "base-parameters-only")
+    problem = Problem(estimate.model, regression, tuple(samples), estimate.model.parameters.nominal, is_excerpt=True)
+    return replace(estimate, theta=consistent_robot(problem, estimate).theta)
 
 
 def draw_result(folder: str | Path, output: Path, count: int, seed: int, options: ExportOptions, *,
@@ -121,7 +142,7 @@ def draw_result(folder: str | Path, output: Path, count: int, seed: int, options
     if regression is not None and regression.base.expressions != estimate.base.expressions:
         regression = None
     draws = estimate.draws(count, seed, spread=spread, regression=regression)
-    samples, _ = _samples(estimate, settings, options, progress)
+    samples, _ = _samples(estimate, settings, progress)
     motion = motion_for(estimate, samples) if robot_model(estimate.model) is not None else None
     paths = [output / name for name in TABLES]
     for path in paths:
@@ -142,20 +163,19 @@ def _draw_paths(folder: Path, count: int, target: str, progress: ProgressCallbac
         yield folder / f"draw_{number:0{len(str(count))}d}{SUFFIXES[target]}"
 
 
-def _samples(estimate: Estimate, settings: RunSettings, options: ExportOptions, progress: ProgressCallback
+def _samples(estimate: Estimate, settings: RunSettings, progress: ProgressCallback
              ) -> tuple[Sequence[Samples], tuple[str, ...]]:
-    """Return the logs of the result, read only if friction has to be approximated, and a note if that fails."""
-    model, theta = robot_model(estimate.model), estimate.theta
-    holds = TARGETS[options.target][1] if options.target in TARGETS else PASSIVE
-    if model is None or theta is None or not approximated_terms(model, theta, holds):
+    """Return the logs of the result, and a note if they cannot be read."""
+    if robot_model(estimate.model) is None:
         return (), ()
     try:
         robot, resting = make_robot(settings), list[Resting]()
         chosen = Preparation.from_settings(settings.prepare)
         return [one for _, one in prepared(settings.logs, settings, robot, chosen, progress, resting)], ()
     except (DynidError, OSError) as problem:
-        return (), (f"friction is approximated at random states within the joint limits, because the logs of the "
-                    f"result cannot be read ({problem})",)
+        return (), ("the torque error of the file is not known, and friction that is approximated is approximated at "
+                    f"random states within the joint limits, because the logs of the result cannot be read ({problem})",
+                    )
 
 
 @dataclass(frozen=True, eq=False)

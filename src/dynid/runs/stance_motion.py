@@ -9,13 +9,14 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.excitation import Measurement, Standing, excite
+from dynid.excitation.limits.limits_file import space_notes
 from dynid.excitation.standing.stance_design import home_limit, limits_with_base
 from dynid.regression import base_parameters
 from dynid.report.pages.motion import MotionData
 from dynid.robot import FREE_COORDINATES as SIX
 from dynid.robot import Robot
 from dynid.runs.motion_design import INTERRUPTED, MotionRequest, limits_for, motion_data, speed_notes, terms_model
-from dynid.runs.safe_motion import careful
+from dynid.runs.safe_motion import careful, checked, with_warnings
 
 
 def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) -> MotionData:
@@ -37,11 +38,10 @@ def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) ->
     limit, home_notes = home_limit(model, standing, limits, seed=request.search.seed)
     home = limit.support.stance.home
     standing = replace(standing, home=tuple(home[7:].tolist()))
-    care: tuple[str, ...] = ()
     limits = limits_with_base(limits, standing)
-    if request.limits is None:
-        ranges, care = careful(limits, robot, request.safety, np.concatenate([np.zeros(SIX), home[7:]]))
-        limits = replace(ranges, lower=_joined(limits.lower, ranges.lower), upper=_joined(limits.upper, ranges.upper))
+    ranges, care = careful(limits, robot, request.safety, np.concatenate([np.zeros(SIX), home[7:]]),
+                           request.limits is not None)
+    limits = replace(ranges, lower=_joined(limits.lower, ranges.lower), upper=_joined(limits.upper, ranges.upper))
     found = excite(model, limits, family=request.family, criterion=request.criterion or "a",
                    measurement=Measurement(request.rate, None if request.noise is None else np.asarray(request.noise)),
                    search=request.search, standing=standing)
@@ -54,11 +54,11 @@ def standing_motion(robot: Robot, request: MotionRequest, standing: Standing) ->
     ground = (f"the ground must have a friction coefficient of at least {needed:.2g} (the search allows "
               f"{standing.friction:g}, --friction-cone), and the centre of pressure stays {1000 * standing.margin:.0f} "
               "mm inside the support polygon (--support-margin), both with the masses of the robot file")
-    notes = (*found.report.unchecked, *(INTERRUPTED if found.interrupted else ()), ground, *home_notes, *fewer,
-             *speed_notes(found), *data.notes, *care, *margin_note)
-    itself = limits.space is not None and len(limits.space.pairs) > 0
-    missing = "" if itself else "the robot itself (--radius, or collision shapes) and "
-    return replace(data, notes=notes, unchecked=f"NOT checked against {missing}objects around it")
+    notes = (*found.report.unchecked, *(INTERRUPTED if found.interrupted else ()), *space_notes(limits.space), ground,
+             *home_notes, *fewer, *speed_notes(found), *data.notes, *care, *margin_note)
+    itself = "" if limits.space is not None and limits.space.self_collision else "the robot itself and "
+    return with_warnings(replace(data, notes=notes, checked=checked(limits),
+                                 unchecked=f"NOT checked against {itself}objects around it"))
 
 
 def _joined(base: Array, joints: Array) -> Array:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.errors import DynidError
+from dynid.arrays import Array
+from dynid.errors import DynidError, NotPossibleError
 from dynid.excitation import (
     Limits,
     Measurement,
     Trajectory,
+    Workspace,
     assess,
+    check_limits,
     coupling_sweep,
     friction_sweep,
     gravity_sweep,
@@ -29,16 +33,20 @@ from dynid.excitation import (
 )
 from dynid.excitation.exciting_motion import assess_best, with_accelerations
 from dynid.excitation.limits.limits_file import space_notes
+from dynid.excitation.random_motions import ranges
 from dynid.progress import ProgressCallback, silent
 from dynid.quantities import DURATION, check_quantity
 from dynid.recording.tabular import Text
 from dynid.report.pages.motion import MotionData
 from dynid.robot import Robot
 from dynid.runs.motion_design import checked_noise, checked_posture, limits_for, motion_data, terms_model
+from dynid.runs.safe_motion import Safety, checked, unchecked, with_warnings
 
 Kind = Literal["points", "spline", "sines", "friction", "gravity", "inertia", "coupling", "null-space", "through"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _MOTION_DRAWS = 8  # random motions with a fixed tool, of which the most informative is used
+_RANGE_SHARES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.17, 0.12, 0.08, 0.05)  # parts of the joint ranges that are tried
+_CENTRE_DRAWS = 500  # random postures, of which the one farthest from collisions is the centre of a motion
 _ONE_WAY = 5.0  # s: shortest time in one direction of a friction sweep
 
 
@@ -55,6 +63,7 @@ class PlainMotionRequest:
         home: posture (dof,), rad or m, from which sweeps start, and in which the frame is fixed.
         seed: seed of the random numbers.
         friction, rotor, limits, margin, noise, rate, command: as in `MotionRequest`.
+        safety: floor, box and radius of the links, as in `MotionRequest`.
     """
 
     kind: Kind
@@ -71,13 +80,14 @@ class PlainMotionRequest:
     noise: ArrayLike | None = None
     rate: float = 100.0
     command: str = ""
+    safety: Safety = field(default_factory=Safety)
 
 
 def plain_motion(robot: Robot, request: PlainMotionRequest, progress: ProgressCallback = silent) -> MotionData:
     """Return the requested motion, checked against every limit and slowed down if necessary, with the expected standard
     errors, in the form of `design_motion`."""
     check_quantity(DURATION, request.duration, "the duration of a motion")
-    limits, margin_note = limits_for(robot, request.limits, request.margin)
+    limits, margin_note = limits_for(robot, request.limits, request.margin, request.safety)
     if request.home is not None:
         checked_posture(request.home, limits)
     limits, assumed = with_accelerations(limits)
@@ -92,17 +102,66 @@ def plain_motion(robot: Robot, request: PlainMotionRequest, progress: ProgressCa
                             "choose another posture with --home",)
         draws = [null_space_motion(arc, limits, duration=request.duration, seed=request.seed + k)
                  for k in range(_MOTION_DRAWS)]
+        draws = [one for one in draws if not collision(one, limits)] or draws  # if all collide, the check says so
         progress("checking the best motion with the tool fixed")
         found = assess_best(model, draws, limits, measurement=measurement, seed=request.seed)
     else:
-        found = assess(model, _trajectory(request, limits), limits, measurement=measurement, seed=request.seed)
+        trajectory, posture_note = _free_trajectory(request, limits, progress)
+        found = assess(model, trajectory, limits, measurement=measurement, seed=request.seed)
     data = motion_data(robot, found, request.noise is not None, request.command)
-    notes = (*found.report.unchecked, *space_notes(limits, robot), *data.notes, *margin_note, *posture_note,
+    notes = (*found.report.unchecked, *space_notes(limits.space), *data.notes, *margin_note, *posture_note,
              *((f"no acceleration limit is given for {', '.join(assumed)}: top speed within 0.3 "
                 "s is assumed; give others with --limits",) if assumed else ()),
              *((f"the motion was slowed down to {found.trajectory.duration:.4g} s to respect its limits",)
                if hasattr(found.trajectory, "stretch") else ()))
-    return replace(data, notes=notes)
+    return with_warnings(replace(data, notes=notes, checked=checked(limits), unchecked=unchecked(limits)))
+
+
+def _free_trajectory(request: PlainMotionRequest, limits: Limits,
+                     progress: ProgressCallback) -> tuple[Trajectory, tuple[str, ...]]:
+    """Return a motion of a kind that does not need the robot's kinematics, within the widest part of the joint ranges
+    around the home posture in which it is free of collisions, and a note on this part."""
+    if limits.space is None or request.kind in ("points", "through"):  # which respect the workspace, or are given
+        return _trajectory(request, limits), ()
+    lower, upper = ranges(limits)
+    first = ""
+    for share, centre in product(_RANGE_SHARES, _free_centres(request, limits.space, lower, upper)):
+        half = 0.5 * share * (upper - lower)
+        low, high = np.maximum(limits.lower, centre - half), np.minimum(limits.upper, centre + half)
+        try:
+            trajectory = _trajectory(request, limits if share == 1.0 else replace(limits, lower=low, upper=high))
+        except NotPossibleError:
+            if not first:
+                raise
+            continue  # the smaller range is too small for this kind of motion
+        touched = collision(trajectory, limits)
+        if not touched:
+            return trajectory, () if share == 1.0 else (
+                f"positions stay within {100 * share:.0f} % of each range around "
+                f"{', '.join(f'{x:.3g}' for x in centre)}, because a wider motion is not free: {first}",)
+        first = first or touched
+        progress(f"within a smaller part of the ranges, because of {touched}")
+    raise NotPossibleError(f"no motion of kind '{request.kind}' is free of collisions: {first}",
+                           "give another posture with --home, the radius of the links with --radius, or other limits "
+                           "with --limits", "limits-exceeded")
+
+
+def _free_centres(request: PlainMotionRequest, space: Workspace, lower: Array, upper: Array) -> list[Array]:
+    """Return postures (dof,) around which a motion is tried: the given home posture, or the middle of the ranges and
+    the random posture that is farthest from collisions."""
+    if request.home is not None:
+        return [np.asarray(request.home, dtype=float)]
+    middle = 0.5 * (lower + upper)
+    if not len(space.names):
+        return [middle]
+    draws = np.random.default_rng(request.seed).uniform(lower, upper, (_CENTRE_DRAWS, len(lower)))
+    return [middle, draws[int(np.argmax(space.slack(draws).min(axis=1)))]]
+
+
+def collision(trajectory: Trajectory, limits: Limits) -> str:
+    """Return the largest violation of the workspace by a motion, as text; empty if the motion is free."""
+    wrong = [usage for usage in check_limits(trajectory, limits).violated if usage.kind == "space"]
+    return str(wrong[0]) if wrong else ""
 
 
 def _trajectory(request: PlainMotionRequest, limits: Limits) -> Trajectory:

@@ -13,6 +13,7 @@ import numpy as np
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
+from dynid.model import complete
 from dynid.online import FeedOptions, Online
 from dynid.online.events import StreamEvent
 from dynid.online.sources import Block, Losses, datagrams, growing, read_lines, replayed
@@ -20,12 +21,13 @@ from dynid.online.store import Record, read_history
 from dynid.output_fields import map_of, output_fields
 from dynid.payloads import LivePayload, PayloadEstimate
 from dynid.plain import finite, plain
+from dynid.recording import Recording
 from dynid.recording.mapping import per_joint
 from dynid.report import write_page
 from dynid.report.pages.stream import STREAM, Shown, StreamData
 from dynid.robot import Robot
 from dynid.runs.arguments import settings_for_other_logs
-from dynid.runs.live_model import CHOSEN, LiveModel, LiveOptions, prior_from
+from dynid.runs.live_model import CHOSEN, LiveModel, LiveOptions, prior_from, with_unmeasured
 from dynid.runs.loading import read_logs
 from dynid.runs.models import make_robot
 from dynid.runs.results import PARAMETER, load, parameter_facts
@@ -85,16 +87,19 @@ class Look:
     losses: Losses | None = None
 
 
-def watch_settings(robot: str, model: dict[str, Any], log: dict[str, Any], logs: list[str]) -> RunSettings:
-    """Return the settings of a run that define robot, model and the reading of logs."""
-    return RunSettings.from_values({"robot": robot, "logs": logs or ["-"], "model": model, "log": log}, robot)
+def watch_settings(robot: str, model: dict[str, Any], log: dict[str, Any], logs: list[str],
+                   known: dict[str, Any] | None = None) -> RunSettings:
+    """Return the settings of a run that define robot, model, known parameters and the reading of logs."""
+    return RunSettings.from_values({"robot": robot, "logs": logs or ["-"], "model": model, "log": log,
+                                    "known": known or {}}, robot)
 
 
 def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], None]) -> tuple[Robot, Look]:
     """Process a source until it ends, show the state periodically, and return the last state."""
     robot = make_robot(settings)
     record = None if options.record is None else Record(options.record)
-    live = _live(settings, robot, options, record)
+    log = log_of_source(settings, options, robot)
+    live = _live(settings if log is None else with_unmeasured(settings, log), robot, options, record)
 
     def look() -> Look:
         now = look_at(live.online)
@@ -104,7 +109,7 @@ def watch(settings: RunSettings, options: WatchOptions, show: Callable[[Look], N
 
     losses = Losses()
     try:
-        follow(live, settings, options, robot, lambda: show(look()), losses)
+        follow(live, log, options, robot, lambda: show(look()), losses)
     finally:
         last = replace(look(), losses=losses)
     if options.record is not None and last.estimate is not None:
@@ -123,15 +128,26 @@ def _live(settings: RunSettings, robot: Robot, options: WatchOptions, record: Re
     return LiveModel(settings, robot, stream, record.resume, None if about is None else about.get(CHOSEN))
 
 
-def follow(stream: LiveModel | LivePayload, settings: RunSettings, options: WatchOptions, robot: Robot,
+def log_of_source(settings: RunSettings, options: WatchOptions, robot: Robot) -> Recording | None:
+    """Return the log that a source names; None for standard input, UDP and a file that grows."""
+    if options.source == "-" or options.source.startswith(("udp:", "tail:")):
+        return None
+    (recording,) = read_logs([options.source], settings, robot)
+    return recording
+
+
+def follow(stream: LiveModel | LivePayload, log: Recording | None, options: WatchOptions, robot: Robot,
            look: Callable[[], None], losses: Losses | None = None) -> None:
-    """Feed a stream from its source until it ends, with periodic output. losses: counter of lost UDP samples."""
+    """Feed a stream from its source, or from a log, until it ends, with periodic output. losses: counter of lost UDP
+    samples."""
     losses = Losses() if losses is None else losses
     if options.speed < 0.0 or options.every <= 0.0 or options.patience <= 0.0:
         raise DynidError("--speed must not be negative, and --every and --patience must be "
                          "positive", code="out-of-range")
     due = time.monotonic() + options.every
-    for block in _blocks(settings, options, robot, stream, losses):
+    after = stream.last_stamp
+    for block in (_blocks(options, robot, stream, losses) if log is None else
+                  replayed(log, options.speed, -np.inf if np.isnan(after) else after)):
         if len(block.t):
             stream.feed(*block)
         if time.monotonic() >= due:
@@ -143,9 +159,8 @@ def follow(stream: LiveModel | LivePayload, settings: RunSettings, options: Watc
     stream.remark("source-ended", "the source has ended")
 
 
-def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: LiveModel | LivePayload,
-            losses: Losses) -> Iterator[Block]:
-    """Yield blocks of samples from the named source of a stream."""
+def _blocks(options: WatchOptions, robot: Robot, stream: LiveModel | LivePayload, losses: Losses) -> Iterator[Block]:
+    """Yield blocks of samples from the source of a stream that is no log."""
     source, dof = options.source, robot.dof
 
     def complain(text: str) -> None:
@@ -158,11 +173,7 @@ def _blocks(settings: RunSettings, options: WatchOptions, robot: Robot, stream: 
         if not port.isdigit():
             raise DynidError(f"a UDP source is udp:PORT or udp:HOST:PORT, got '{source}'", code="wrong-source")
         return datagrams(int(port), dof, complain, options.patience, host or "127.0.0.1", options.rate, losses)
-    if source.startswith("tail:"):
-        return growing(Path(source.removeprefix("tail:")), dof, complain, options.patience)
-    after = stream.last_stamp
-    (recording,) = read_logs([source], settings, robot)
-    return replayed(recording, options.speed, -np.inf if np.isnan(after) else after)
+    return growing(Path(source.removeprefix("tail:")), dof, complain, options.patience)
 
 
 def look_at(online: Online) -> Look:
@@ -245,13 +256,22 @@ def watch_payload(result: str, frame: str, log: dict[str, Any], options: WatchOp
     robot = make_robot(settings)
     own = settings.prepare.get("cutoff")
     cutoff = options.cutoff or (float(own) if isinstance(own, int | float) else None)
+    source = log_of_source(settings, options, robot)
+    live = live_payload(estimate, settings if source is None else with_unmeasured(settings, source), frame or None,
+                        FeedOptions(cutoff, options.rate, equations=options.equations))
+    follow(live, source, options, robot, lambda: show(look_at_payload(live)))
+    return look_at_payload(live)
+
+
+def live_payload(estimate: Estimate, settings: RunSettings, frame: str | None, feeding: FeedOptions) -> LivePayload:
+    """Return the online estimator of a payload, with the drive gains' accuracy and the unmeasured joints of the [log]
+    table."""
+    names = complete(estimate.model).joint_names
     stated = settings.log.get("gain_std")
     if isinstance(stated, dict):
-        stated = per_joint(stated, robot.joint_names, robot.dof, "gain_std", "[log]")
-    live = LivePayload(estimate, frame or None, gain_std=stated,
-                       feeding=FeedOptions(cutoff, options.rate, equations=options.equations))
-    follow(live, settings, options, robot, lambda: show(look_at_payload(live)))
-    return look_at_payload(live)
+        stated = per_joint(stated, names, len(names), "gain_std", "[log]")
+    return LivePayload(estimate, frame, gain_std=stated, feeding=feeding,
+                       unmeasured=settings.log.get("unmeasured", ()))
 
 
 def look_at_payload(live: LivePayload) -> PayloadLook:

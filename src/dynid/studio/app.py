@@ -24,7 +24,7 @@ from dynid.studio.errors import Refusal
 from dynid.studio.jobs import EventHub, Jobs, event
 from dynid.studio.security import REPORT_POLICY, Authentication, AuthenticationMiddleware, refusal
 from dynid.studio.worker_process import WorkerProcess
-from dynid.studio.workspace import RUN, Caps, StudioFolder, digest
+from dynid.studio.workspace import MOTION_FILES, RUN, Caps, StudioFolder, digest
 from dynid.version import __version__
 
 PAGE = Path(__file__).parent / "page"
@@ -254,7 +254,9 @@ class Studio:
 
     # -- results and the page -----------------------------------------------------------------------
     async def get_result(self, request: Request) -> Response:
-        path = self.workspace.result_file(request.path_params["identity"], request.path_params["name"])
+        identity, name = request.path_params["identity"], request.path_params["name"]
+        path = self.workspace.motion_file(identity, name, request.query_params.get("confirmed") == "yes") \
+            if name.casefold() in MOTION_FILES else self.workspace.result_file(identity, name)
         kind = _SHOWN_IN_PLACE.get(path.suffix)
         if kind is None:
             return download(path)

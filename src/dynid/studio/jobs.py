@@ -29,6 +29,7 @@ class StudioJob:
         share: completed share, 0 to 1, or None if the job has no defined end.
         sentence, seconds, data: progress message, elapsed time, s, and live data.
         error, result: error of a failed job, and identifier of the result of a finished job.
+        grade: good, fair or poor, the colour of a finished job; None if its result has no grade.
     """
 
     id: str
@@ -39,6 +40,7 @@ class StudioJob:
     seconds: float = 0.0
     error: Mapping[str, Any] | None = None
     result: str | None = None
+    grade: str | None = None
     data: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +94,7 @@ class Jobs:
         try:
             answer = json.loads(await self.worker.ask(f"job:{kind}", params, self._heard) or b"{}")
             job = replace(self.current or job, state="done", share=1.0, sentence=answer.get("sentence", "done"),
-                          result=answer.get("result"), data=answer.get("data"))
+                          result=answer.get("result"), grade=answer.get("grade"), data=answer.get("data"))
         except Refusal as problem:
             job = replace(self.current or job, state="failed", sentence=str(problem), error=problem.to_dict())
         self.space.settle_result(job.id)

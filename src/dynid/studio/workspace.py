@@ -41,6 +41,9 @@ MARKER = ".dynid-studio"
 _MARKER_TEXT = "This folder belongs to `dynid studio`, which writes files into it and removes its own.\n"
 _WRITING_PREFIX = ".writing-"  # results/.writing-ID: this result is being written, and is removed if incomplete
 _SESSION_NAME = re.compile(r"session-[0-9a-f]{16}")
+MOTION_FILES = ("motion.csv", "motion.yaml")  # files of a motion that the controller of a robot follows
+_NO_WARNINGS_STORED = ("It is not known what this motion was checked against: watch the first run at low speed, one "
+                       "hand on the emergency stop.")
 ROLES = ("robot", "log", "validation", "mesh", "limits", "actuators")
 EMPTY: Mapping[str, Any] = {
     "robot": "", "logs": [], "validate_on": [], "method": "auto", "options": {},
@@ -263,6 +266,16 @@ class StudioFolder:
             raise Refusal(404, f"result {identity} has no file {name[:120]}")
         return folder / name
 
+    def motion_file(self, identity: str, name: str, is_confirmed: bool) -> Path:
+        """Return the path of a motion for a robot; refused without confirmation if there are warnings about it."""
+        path = self.result_file(identity, name)
+        meta = json.loads((path.parent / FACTS).read_text(encoding="utf-8"))
+        warnings = _with_warnings(meta)["warnings"]
+        if warnings and not is_confirmed:
+            raise Refusal(409, " ".join(warnings), hint="confirm this in the step Motion before you download the "
+                                                        "motion", where="motion.confirmed")
+        return path
+
     def result_facts(self) -> list[dict[str, Any]]:
         """Return all complete results, the newest first."""
         found = []
@@ -272,7 +285,7 @@ class StudioFolder:
             except (OSError, ValueError):
                 continue
             names = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-            found.append({"id": folder.name, **meta, "files": [one for one in names if one != FACTS]})
+            found.append({"id": folder.name, **_with_warnings(meta), "files": [one for one in names if one != FACTS]})
         return found
 
 
@@ -305,6 +318,11 @@ def claim(folder: Path) -> IO[str]:
         file.write(_MARKER_TEXT)
         file.flush()
     return file
+
+
+def _with_warnings(meta: dict[str, Any]) -> dict[str, Any]:
+    """Return the facts of a result, with a warning for a motion that an earlier version stored without warnings."""
+    return {"warnings": [_NO_WARNINGS_STORED], **meta} if meta.get("kind") == "motion" else meta
 
 
 def _is_private(facts: os.stat_result) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.arrays import Array, Ints
+from dynid.datasets.identifiable import DataFacts, bind_to_data
 from dynid.estimate import Estimate, Problem
 from dynid.estimate.columns_left_out import ColumnsLeftOut, Worth, dealt, intervals_per_block, term_worth
 from dynid.estimate.friction_choice import BLOCKS, FEWEST_BLOCKS
@@ -19,9 +20,8 @@ from dynid.model import DataContext, Model, Parameter, Parameters, Term, robot_m
 from dynid.model.parameters import DRY, VISCOUS
 from dynid.model.registry import FRICTION
 from dynid.model.term_capabilities import term_name
-from dynid.regression import TorqueEquations, base_parameters, fold
+from dynid.regression import TorqueEquations, fold
 from dynid.regression.derived import CachedEquations
-from dynid.regression.equations import unmeasured_joints
 from dynid.robot import Robot
 from dynid.validate.thresholds import TERM_GAIN, TERM_GAIN_ERRORS
 
@@ -71,7 +71,7 @@ def friction_worths(problem: Problem, estimate: Estimate) -> tuple[FrictionWorth
     rank = np.zeros(len(wide.parameters), dtype=int)
     rank[plain], rank[np.concatenate([places for *_, places in richer])] = 1, 2
     order = np.argsort(rank, kind="stable").tolist()
-    base, *_ = base_parameters(wide, order, unmeasured=unmeasured_joints(problem.data)).given(dict(problem.base.known))
+    base = bind_to_data(wide, DataFacts.from_samples(problem.data), problem.base.known, priority=order).base
     blocks = BLOCKS * intervals_per_block(problem.data, BLOCKS)
     equations = CachedEquations.from_equations(TorqueEquations.from_model(wide, problem.data, base))
     regression = dealt(fold(equations, blocks=blocks, threads=problem.threads), BLOCKS)

@@ -19,7 +19,6 @@ from dynid.estimate.recursive.stream import Stream, StreamOptions
 from dynid.recording import Samples
 from dynid.regression import TorqueEquations
 from dynid.regression.equations import Rows
-from dynid.regression.known import Prior
 from dynid.simulation import Reference
 
 Start = Literal["zero", "nominal"]
@@ -124,14 +123,9 @@ def _options(problem: Problem, forgetting: float | str | None, prior_std: float 
     """Return the options of a stream from those of a method; known values with a standard deviation become a prior."""
     if prior_std is not None and not prior_std > 0.0:
         raise ModelError(f"prior_std, the initial standard deviation, must be above zero, got {prior_std}")
-    b, known = len(problem.base), problem.regression.prior
-    values = problem.base.reduce(problem.need_nominal("rls")) if start == "nominal" else np.zeros(b)
-    parts = [] if known is None else [(known.matrix, known.values)]
-    if prior_std is not None:
-        parts.append((np.eye(b) / prior_std, values / prior_std))
-    prior = Prior(np.vstack([m for m, _ in parts]), np.concatenate([v for _, v in parts]),
-                  {} if known is None else known.known) if parts else None
-    return StreamOptions(prior, forgetting, noise, robust)
+    values = problem.base.reduce(problem.need_nominal("rls")) if start == "nominal" else np.zeros(len(problem.base))
+    return StreamOptions(None if prior_std is None else (values, prior_std), forgetting, noise, robust,
+                         known=problem.regression.prior)
 
 
 def _over_logs(problem: Problem, name: str, options: StreamOptions) -> Estimate:

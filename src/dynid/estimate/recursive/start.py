@@ -13,7 +13,7 @@ from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.model.parameters import Parameters
 from dynid.regression import BaseParameters
-from dynid.regression.known import Prior, given_known
+from dynid.regression.known import Prior
 
 # An earlier estimate; standard parameters by name, each with value and standard deviation; or values and standard
 # deviations of the base parameters, one number or one each.
@@ -21,11 +21,9 @@ FILE_SHARE = 0.3  # assumed relative error of the values of a robot file
 PriorLike = Prior | Estimate | Mapping[str, Any] | tuple[ArrayLike, ArrayLike]
 
 
-def base_given(base: BaseParameters, prior: PriorLike | None) -> tuple[BaseParameters, Prior | None]:
-    """Return the base parameters without exactly known ones, and the prior as additional rows of least squares."""
-    if isinstance(prior, Mapping):
-        return given_known(base, prior)
-    return base, prior_rows(base, prior)
+def joined_priors(one: Prior | None, other: Prior | None) -> Prior | None:
+    """Return the equations of two priors from independent information as one prior, or None without any."""
+    return one if other is None else other if one is None else one.and_also(other)
 
 
 def prior_rows(base: BaseParameters, prior: PriorLike | None) -> Prior | None:

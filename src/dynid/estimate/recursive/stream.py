@@ -22,7 +22,7 @@ from dynid.estimate.linear import joint_weights
 from dynid.estimate.recursive import kernels, result
 from dynid.estimate.recursive.forgetting import DEFAULT, Forgetting, NoForgetting, parse_forgetting
 from dynid.estimate.recursive.recursion import RING, ROWS_PER_PARAMETER, Recursion
-from dynid.estimate.recursive.start import PriorLike, base_given, initial_noise
+from dynid.estimate.recursive.start import PriorLike, initial_noise, joined_priors, prior_rows
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
 from dynid.regression import BaseParameters, Factor, Regression
 from dynid.regression.equations import Layout
@@ -46,6 +46,7 @@ class StreamOptions:
         adds: smallest information gain of a valid row.
         wanted: for mrls, required standard error of a parameter, in its unit.
         limits: for mrls, limits of standard parameters by name.
+        known: prior of uncertain known values.
     """
 
     prior: PriorLike | None = None
@@ -55,6 +56,7 @@ class StreamOptions:
     adds: float = 0.0
     wanted: float | None = None
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    known: Prior | None = None
 
 
 class Stream:
@@ -66,7 +68,7 @@ class Stream:
             raise ModelError(f"there is no recursive method '{method}'; there are {', '.join(METHODS)}",
                              code="unknown-method")
         self.method, self.options = method, options
-        self.base, self.prior = base_given(base, options.prior)
+        self.base, self.prior = base, joined_priors(prior_rows(base, options.prior), options.known)
         self.layout: Layout = layout_of(self.base)
         plain = method in IN_TURN + INSTRUMENTAL and options.forgetting is DEFAULT
         forgetting = NoForgetting() if plain else parse_forgetting(options.forgetting)
@@ -84,7 +86,7 @@ class Stream:
             rows = Prior(np.eye(len(self.base)) / _FIRST_STD, np.zeros(len(self.base)), {})
         layout = instrumented_layout(self.layout) if method in INSTRUMENTAL else self.layout
         self.recursion = Recursion(layout, joints, forgetting, prior=rows, robust=options.robust, adds=options.adds,
-                                   outside=None if isinstance(options.prior, Estimate) else rows,
+                                   outside=options.known if isinstance(options.prior, Estimate) else rows,
                                    noise=initial_noise(options.noise, options.prior, len(joints)),
                                    learn=isinstance(options.noise, str) and method not in INSTRUMENTAL)
         self._box = result.base_limits(self.base, options.limits) if options.limits else None

@@ -15,7 +15,7 @@ from dynid.arrays import Array
 from dynid.errors import ModelError, RobotError
 from dynid.escape import xml_attribute
 from dynid.estimate.estimate import Estimate
-from dynid.estimate.export import robot_inertias, urdf_bytes
+from dynid.estimate.export import WrittenFile, mjcf_of_joints, robot_inertias, urdf_of_joints
 from dynid.estimate.simulators.friction_fit import (
     PASSIVE,
     SimulatedJoint,
@@ -27,18 +27,17 @@ from dynid.estimate.simulators.friction_fit import (
 from dynid.estimate.simulators.python_configs import IsaacFriction, isaaclab_config, mjlab_config
 from dynid.files import write_whole
 from dynid.output_fields import map_of, output_fields, record
-from dynid.plain import finite
+from dynid.plain import finite, plain
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
 from dynid.robot.pose import quaternion
-from dynid.robot.write_mjcf import actuator_limits, mjcf_with_inertias, mjcf_with_joints, to_mjcf
+from dynid.robot.write_mjcf import actuator_limits, mjcf_with_inertias, mjcf_with_joints
 from dynid.robot.write_sdf import to_sdf
 from dynid.robot.write_urdf import with_rotor_inertias
 from dynid.version import __version__
 
 MUJOCO_TIMESTEP = 0.002  # s, default of MJCF
-_URDF_NAMES = {"damping": "damping", "frictionloss": "friction"}
 
 
 _EXPORT_LOSS = record("ExportLoss", error=float | None, torque=float | None, percent=float | None,
@@ -56,6 +55,7 @@ class Exported:
         losses: for every joint the torque that the target cannot represent.
         notes: sentences on limitations of the files.
         is_logged: whether the losses are along the motion of a log; else along random states within the limits.
+        written_file: torque errors of the file as it was read again, for URDF and MJCF files and readable logs.
     """
 
     target: str
@@ -64,9 +64,10 @@ class Exported:
     losses: tuple[TorqueLoss, ...]
     notes: tuple[str, ...]
     is_logged: bool
+    written_file: WrittenFile | None = None
 
     @output_fields(target=str, files=list[str], joints=dict[str, dict[str, Any]], loss=map_of(_EXPORT_LOSS),
-                   loss_along=str, notes=list[str])
+                   loss_along=str, notes=list[str], written_file=WrittenFile | None)
     def to_dict(self) -> dict[str, Any]:
         """Return the object as plain data for JSON; values that are not known are None."""
         names = [one for one in vars(self.joints[0]) if one != "name"]
@@ -74,7 +75,8 @@ class Exported:
                 "joints": {joint.name: {key: finite(getattr(joint, key)) for key in names} for joint in self.joints},
                 "loss": {one.joint: {"error": one.error, "torque": one.torque, "percent": one.percent,
                                      "approximated": list(one.terms)} for one in self.losses},
-                "loss_along": "log" if self.is_logged else "random states", "notes": list(self.notes)}
+                "loss_along": "log" if self.is_logged else "random states", "notes": list(self.notes),
+                "written_file": plain(self.written_file)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,13 +190,8 @@ def _written(request: _Request, target: str, losses: tuple[TorqueLoss, ...], is_
 
 
 def _urdf(request: _Request) -> bytes:
-    table = request.values(_URDF_NAMES)
-    fields = {f"{attribute} {j}": (j, attribute) for j, joint in enumerate(request.joints)
-              for attribute in table[joint.name]}
-    values = {f"{attribute} {j}": value for j, joint in enumerate(request.joints)
-              for attribute, value in table[joint.name].items()}
-    return urdf_bytes(request.robot, request.inertias, values, fields, request.source, unchecked=request.unchecked,
-                      add_note=request.notes.append)
+    return urdf_of_joints(request.robot, request.inertias, [joint.passive() for joint in request.joints],
+                          request.source, unchecked=request.unchecked, add_note=request.notes.append)
 
 
 def _mjcf(request: _Request, *, with_actuators: bool = True) -> str:
@@ -217,12 +214,9 @@ def _mjcf(request: _Request, *, with_actuators: bool = True) -> str:
             if request.source is not None:
                 raise
             request.notes.append(f"the MJCF is a new file without shapes, because {problem.reason}")
-    fields = {f"{name} {j}": (j, name) for j, joint in enumerate(request.joints) for name in joint.passive()}
-    values_by_name = {f"{name} {j}": value for j, joint in enumerate(request.joints)
-                      for name, value in joint.passive().items()}
-    return to_mjcf(request.robot, request.inertias, values_by_name, fields=fields,
-                   actuators=_actuators(joints) if with_actuators else {}, unchecked=request.unchecked,
-                   add_note=request.notes.append)
+    return mjcf_of_joints(request.robot, request.inertias, [joint.passive() for joint in request.joints],
+                          actuators=_actuators(joints) if with_actuators else {}, unchecked=request.unchecked,
+                          add_note=request.notes.append)
 
 
 def _actuators(joints: Sequence[SimulatedJoint]) -> dict[str, str]:

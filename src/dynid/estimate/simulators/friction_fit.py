@@ -1,33 +1,40 @@
-"""Approximation of friction and rotor inertia by the joint parameters of simulators: armature, damping, frictionloss.
+"""Approximation of friction and rotor inertia by the joint parameters of files: armature, damping, frictionloss.
 
-A target simulator has armature, damping and frictionloss of a joint, or some of these. A joint may have other terms:
-load-dependent or Stribeck friction, presliding, an offset, a coupling. It then gets the non-negative values that
-predict the torque of all its terms best along the motion, by least squares. The rotor inertia is unchanged if only
-friction is approximated, and friction is unchanged if only a rotor inertia is.
+A file or simulator has armature, damping and frictionloss of a joint, or some of these. Parameters of the estimate that
+it has are written unchanged. Other friction (curves, Stribeck, load-dependent, presliding, asymmetric, coupled) is
+replaced by the non-negative damping and frictionloss that are nearest to it over the logged motion, by least squares
+over the rows of the regression. Torque that is no friction, such as offsets and cables, is not replaced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Bools
 from dynid.dynamics.following import random_postures
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Estimate
 from dynid.model import Model, required_robot_model
-from dynid.model.term import MotionSegment
 from dynid.recording import Samples
+from dynid.recording.excerpts import excerpt
+from dynid.regression.equations import memory_states
 from dynid.robot import Robot
 
 PASSIVE = ("armature", "damping", "frictionloss")
+_REPLACED_BY = {"friction": ("damping", "frictionloss"), "rotor": ("armature",)}  # by group of the parameters
 _RANDOM_STATES = 2000  # for a fit without a log
 _DEFAULT_SPEED = 1.0  # rad/s or m/s, of a joint without a velocity limit
 _DEFAULT_ACCELERATION = 5.0  # rad/s^2 or m/s^2, of a joint without an acceleration limit
-_MAX_FIT_ROWS = 20000  # rows of a log that a fit uses; more rows hardly change it
+_MAX_FIT_ROWS = 20000  # rows of the logs that a fit uses; more rows hardly change it
+# Weight of a column of norm one by which values that the motion does not determine stay at those of the estimate: its
+# square is far above rounding errors and far below any determined direction.
+_START_WEIGHT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,7 @@ class TorqueLoss:
         joint: name of the joint.
         error: RMS of the torque that is not represented, N m or N.
         torque: RMS of the joint's torque, N m or N.
-        terms: names of the parameters that were approximated.
+        terms: names of the parameters that were approximated or omitted.
     """
 
     joint: str
@@ -54,22 +61,15 @@ class TorqueLoss:
 
 @dataclass(frozen=True, eq=False)
 class JointMotion:
-    """Motion for approximating friction: positions, velocities, accelerations (samples, dof), times (samples,)."""
+    """Motion over which friction is approximated: samples of logs, or random states if `is_logged` is False."""
 
-    q: Array
-    dq: Array
-    ddq: Array
-    t: Array | None = None
+    logs: tuple[Samples, ...]
     is_logged: bool = True
 
     @staticmethod
     def from_samples(samples: Sequence[Samples]) -> JointMotion:
-        """Return the motion of logs, at most `_MAX_FIT_ROWS` rows; times are included only if all rows are used."""
-        rows = sum(len(one.q) for one in samples)
-        step = -(-rows // _MAX_FIT_ROWS)
-        q, dq, ddq = (np.vstack([getattr(one, name)[::step] for one in samples]) for name in ("q", "dq", "ddq"))
-        alone = len(samples) == 1 and step == 1 and len(samples[0].segments) == 1
-        return JointMotion(q, dq, ddq, samples[0].t if alone else None)
+        """Return the motion of logs, as an excerpt of at most about `_MAX_FIT_ROWS` rows."""
+        return JointMotion(excerpt(samples, _MAX_FIT_ROWS))
 
     @staticmethod
     def random(robot: Robot) -> JointMotion:
@@ -82,7 +82,112 @@ class JointMotion:
         speed, push = robot.limit("velocity"), robot.limit("acceleration")
         dq = rng.uniform(-1.0, 1.0, q.shape) * np.where(np.isfinite(speed), speed, _DEFAULT_SPEED)
         ddq = rng.uniform(-1.0, 1.0, q.shape) * np.where(np.isfinite(push), push, _DEFAULT_ACCELERATION)
-        return JointMotion(q, dq, ddq, is_logged=False)
+        return JointMotion((Samples.from_arrays(q, dq, ddq, np.zeros_like(q)),), is_logged=False)
+
+    @cached_property
+    def rows(self) -> Bools:
+        """Mask (samples, dof) of the rows of each joint: those that the regression uses, or all if it uses none."""
+        keep = np.concatenate([log.keep for log in self.logs])
+        return np.asarray(keep | ~keep.any(axis=0))
+
+    @cached_property
+    def _columns(self) -> dict[str, Array]:
+        dq, ddq = (np.concatenate([getattr(log, name) for log in self.logs]) for name in ("dq", "ddq"))
+        return {"armature": ddq, "damping": dq, "frictionloss": np.sign(dq)}
+
+    def columns(self, joint: int) -> dict[str, Array]:
+        """Return the torques (rows,) of a joint's armature, damping and frictionloss of one, in the rows of the joint.
+        """
+        return {name: signal[self.rows[:, joint], joint] for name, signal in self._columns.items()}
+
+    def torques(self, model: Model, theta: Array) -> Array:
+        """Return the torques (samples, dof) of a model with parameters theta."""
+        return np.concatenate([model.inverse_dynamics(theta, log.q, log.dq, log.ddq) if memory is None else
+                               model.regressor(log.q, log.dq, log.ddq, memory=memory) @ theta
+                               for log, memory in zip(self.logs, self._memories(model), strict=True)])
+
+    def regressor(self, model: Model) -> Array:
+        """Return the regressor (samples, dof, parameters) of a model."""
+        return np.concatenate([model.regressor(log.q, log.dq, log.ddq, memory=memory)
+                               for log, memory in zip(self.logs, self._memories(model), strict=True)])
+
+    def _memories(self, model: Model) -> list[Array | None]:
+        """Return the states of the model's terms with memory in each log; None for random states, which have no order.
+        """
+        return [memory_states(model, log, slice(None)) if self.is_logged else None for log in self.logs]
+
+
+@dataclass(frozen=True)
+class _JointParameters:
+    """Parameters of one joint, seen from a target.
+
+    Attributes:
+        values: passive values that the target has, from parameters that it represents exactly.
+        replaced: by group, indices of the parameters that these values replace.
+        rest: indices of all parameters that are not represented exactly.
+    """
+
+    values: dict[str, float]
+    replaced: dict[str, list[int]]
+    rest: tuple[int, ...]
+
+    @staticmethod
+    def of_joint(model: Model, theta: Array, joint: int, holds: Collection[str]) -> _JointParameters:
+        """Return the parameters theta (parameters,) of a joint for a target that has the values `holds`."""
+        values = dict.fromkeys((name for name in PASSIVE if name in holds), 0.0)
+        replaced, rest = dict[str, list[int]](), list[int]()
+        for place in np.flatnonzero(model.structure[joint]).tolist():
+            item, value = model.parameters.items[place], float(theta[place])
+            if item.body is not None or item.unit == "s" or value == 0.0:  # a delay describes the log, not the robot
+                continue
+            attribute = item.kind.mjcf
+            alone = int(np.count_nonzero(model.structure[:, place])) == 1
+            if attribute in values and value > 0.0 and alone and values[attribute] == 0.0:
+                values[attribute] = value
+                continue
+            rest.append(place)
+            if any(name in values for name in _REPLACED_BY.get(item.kind.group, ())):
+                replaced.setdefault(item.kind.group, []).append(place)
+        return _JointParameters(values, replaced, tuple(rest))
+
+    def fitted(self, columns: Mapping[str, Array], torques: Mapping[str, Array]) -> dict[str, float]:
+        """Return the passive values that are nearest to all parameters they represent. columns: torques (rows,) of
+        values of one; torques: torque (rows,) of the replaced parameters of each group."""
+        values = dict(self.values)
+        for group, torque in torques.items():
+            start = {name: values[name] for name in _REPLACED_BY[group] if name in values}
+            own = {name: columns[name] for name in start}
+            values |= best_fit(torque + _combined(own, start), own, start)
+        return values
+
+
+def nearest_values(model: Model, theta: Array, motion_of: Callable[[], JointMotion], holds: Collection[str]
+                   ) -> tuple[tuple[dict[str, float], tuple[str, ...]], ...]:
+    """Return, for every joint, the passive values nearest to an estimate, and the parameters that they do not equal.
+
+    Args:
+        model: model of the estimate.
+        theta: standard parameters (parameters,).
+        motion_of: function that returns the motion over which friction is approximated; called only if there is such
+            friction.
+        holds: values that the target represents: "armature", "damping", "frictionloss".
+    """
+    joints = [_JointParameters.of_joint(model, theta, j, holds) for j in range(model.dof)]
+    rests = [tuple(model.parameters.names[place] for place in one.rest) for one in joints]
+    if not any(one.replaced for one in joints):
+        return tuple((one.values, rest) for one, rest in zip(joints, rests, strict=True))
+    motion, torques = motion_of(), dict[str, Array]()
+    for group in _REPLACED_BY:
+        places = sorted({place for one in joints for place in one.replaced.get(group, ())})
+        if places:
+            chosen = np.zeros(len(theta))
+            chosen[places] = theta[places]
+            torques[group] = motion.torques(model.with_bodies_if_unset(theta), chosen)
+    found = []
+    for j, (one, rest) in enumerate(zip(joints, rests, strict=True)):
+        own = {group: torques[group][motion.rows[:, j], j] for group in one.replaced}
+        found.append((one.fitted(motion.columns(j), own) if own else one.values, rest))
+    return tuple(found)
 
 
 def simulated_joints(model: Model, theta: Array, motion: JointMotion, holds: Collection[str]
@@ -90,32 +195,17 @@ def simulated_joints(model: Model, theta: Array, motion: JointMotion, holds: Col
     """Return the passive values of every joint in a target, and the torque that the target cannot represent.
 
     Args:
-        model: model of the estimate.
-        theta: standard parameters (parameters,).
-        motion: motion along which the torques are fitted.
-        holds: values that the target represents: "armature", "damping", "frictionloss".
+        model, theta, holds: see `nearest_values`.
+        motion: motion over which friction is approximated and torques are compared.
     """
-    torque, total = _torques(model, theta, motion)
+    others, total = _torques(model, theta, motion)
     found, losses = [], []
-    for j, name in enumerate(model.joint_names):
-        values, rest = _exact(model, theta, j, holds)
-        error = 0.0
-        if rest:
-            columns = {"armature": motion.ddq[:, j], "damping": motion.dq[:, j],
-                       "frictionloss": np.sign(motion.dq[:, j])}
-            values = _approximated(torque[:, j], columns, values, _kept(model, rest))
-            error = _rms(torque[:, j] - _combined(columns, values))
-        losses.append(TorqueLoss(name, error, _rms(total[:, j]), rest))
-        found.append(SimulatedJoint(name, **values))
+    for j, (values, rest) in enumerate(nearest_values(model, theta, lambda: motion, holds)):
+        own = motion.rows[:, j]
+        left = others[own, j] - _combined(motion.columns(j), values) if rest else np.zeros(1)
+        losses.append(TorqueLoss(model.joint_names[j], _rms(left), _rms(total[own, j]), rest))
+        found.append(SimulatedJoint(model.joint_names[j], **values))
     return tuple(found), tuple(losses)
-
-
-def _approximated(torque: Array, columns: Mapping[str, Array], values: Mapping[str, float],
-                  keep: Collection[str]) -> dict[str, float]:
-    """Return the passive values of a joint that predict a torque (samples,) best, with those in `keep` fixed."""
-    kept = {one: value for one, value in values.items() if one in keep}
-    fitted = {one: columns[one] for one in values if one not in kept}
-    return {**kept, **best_fit(torque - _combined(columns, kept), fitted)}
 
 
 def _combined(columns: Mapping[str, Array], values: Mapping[str, float]) -> Array:
@@ -128,53 +218,42 @@ def _rms(signal: Array) -> float:
     return float(np.sqrt(np.mean(signal ** 2)))
 
 
-def _kept(model: Model, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the passive values of a joint that stay unchanged when some parameters are approximated."""
-    rotors = {model.parameters.items[model.parameters.index(one)].kind.group == "rotor" for one in names}
-    return ("damping", "frictionloss") if rotors == {True} else ("armature",) if rotors == {False} else ()
-
-
 def _torques(model: Model, theta: Array, motion: JointMotion) -> tuple[Array, Array]:
     """Return torques along a motion (samples, dof): of all terms except the rigid bodies, and of the whole model."""
-    whole, signals = model.with_bodies_if_unset(theta), (motion.q, motion.dq, motion.ddq)
+    whole = model.with_bodies_if_unset(theta)
     is_body = np.array([item.body is not None for item in model.parameters])
     in_log = np.array([item.unit == "s" for item in model.parameters])  # delays describe the log, not the robot
-    links, others = np.where(is_body, theta, 0.0), np.where(is_body | in_log, 0.0, theta)
-    if whole.channels and motion.t is not None:
-        columns = whole.regressor(*signals, memory=whole.memory(MotionSegment(motion.t, *signals)))
-        torque = np.asarray(columns @ others)
-    else:
-        torque = whole.inverse_dynamics(others, *signals)
-    return torque, torque + whole.inverse_dynamics(links, *signals)
+    others = motion.torques(whole, np.where(is_body | in_log, 0.0, theta))
+    links = np.where(is_body, theta, 0.0)
+    return others, others + np.concatenate([whole.inverse_dynamics(links, log.q, log.dq, log.ddq)
+                                            for log in motion.logs])
 
 
-def _exact(model: Model, theta: Array, joint: int, holds: Collection[str]) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the passive values of a joint that a target represents exactly, and the names of other parameters."""
-    values = dict.fromkeys((name for name in PASSIVE if name in holds), 0.0)
-    rest = []
-    for place in np.flatnonzero(model.structure[joint]):
-        item, value = model.parameters.items[place], float(theta[place])
-        if item.body is not None or item.unit == "s" or value == 0.0:
-            continue
-        attribute = item.kind.mjcf
-        alone = int(np.count_nonzero(model.structure[:, place])) == 1
-        if attribute in values and value > 0.0 and alone and values[attribute] == 0.0:
-            values[attribute] = value
-        else:
-            rest.append(item.name)
-    return values, tuple(rest)
+def best_fit(torque: Array, columns: Mapping[str, Array], start: Mapping[str, float] | None = None
+             ) -> dict[str, float]:
+    """Return factors, none negative, of columns (samples,) by name whose sum predicts a torque (samples,) best.
 
-
-def best_fit(torque: Array, columns: Mapping[str, Array]) -> dict[str, float]:
-    """Return factors, none negative, of columns (samples,) by name whose sum predicts a torque (samples,) best."""
-    from scipy.optimize import nnls
-
+    start: factors that are kept where the columns do not determine them; zero by default.
+    """
     if not columns:
         return {}
     stacked = np.column_stack(list(columns.values()))
     size = np.linalg.norm(stacked, axis=0)
     size[size == 0.0] = 1.0
-    return dict(zip(columns, map(float, nnls(stacked / size, torque)[0] / size), strict=True))
+    first = np.array([0.0 if start is None else start[name] for name in columns]) * size
+    factor: Array = np.asarray(np.linalg.qr(np.column_stack([stacked / size, torque]), mode="r"))
+    matrix = np.vstack([factor[:, :-1], _START_WEIGHT * np.eye(len(size))])
+    target = np.append(factor[:, -1], _START_WEIGHT * first)
+    # A non-negative optimum is the least-squares solution with its own non-zero factors, so the best of these is it.
+    best, least = np.zeros(len(size)), np.inf
+    for count in range(len(size) + 1):
+        for chosen in map(list, combinations(range(len(size)), count)):
+            x = np.zeros(len(size))
+            x[chosen] = np.linalg.lstsq(matrix[:, chosen], target, rcond=None)[0]
+            misfit = float(np.sum((matrix @ x - target) ** 2))
+            if x.min(initial=0.0) >= 0.0 and misfit < least:
+                best, least = x, misfit
+    return dict(zip(columns, map(float, best / size), strict=True))
 
 
 def motion_for(estimate: Estimate, samples: Sequence[Samples]) -> JointMotion:
@@ -192,28 +271,29 @@ def passive_table(model: Model, thetas: Array, motion: JointMotion) -> dict[str,
     """
     found = {name: np.zeros((len(thetas), model.dof)) for name in PASSIVE}
     regressor: Array | None = None
-    in_fit = [item.body is None and item.unit != "s" for item in model.parameters]
     for j in range(model.dof):
-        places = np.flatnonzero(model.structure[j] & in_fit)
         factor: Array | None = None
         for k, theta in enumerate(thetas):
-            values, rest = _exact(model, theta, j, PASSIVE)
-            if rest and factor is None:
+            one = _JointParameters.of_joint(model, theta, j, PASSIVE)
+            values = one.values
+            if one.replaced:
                 if regressor is None:
-                    regressor = model.with_bodies_if_unset(theta).regressor(motion.q, motion.dq, motion.ddq)
-                own = np.column_stack([motion.ddq[:, j], motion.dq[:, j], np.sign(motion.dq[:, j])])
-                factor = np.asarray(np.linalg.qr(np.hstack([own, regressor[:, j, places]]), mode="r"))
-            if rest and factor is not None:
-                columns = dict(zip(PASSIVE, factor[:, :3].T, strict=True))
-                values = _approximated(factor[:, 3:] @ theta[places], columns, values, _kept(model, rest))
+                    regressor = motion.regressor(model.with_bodies_if_unset(theta))
+                if factor is None:
+                    own = motion.rows[:, j]
+                    factor = np.asarray(np.linalg.qr(np.column_stack([*motion.columns(j).values(), regressor[own, j]]),
+                                                     mode="r"))
+                values = one.fitted(dict(zip(PASSIVE, factor[:, :3].T, strict=True)), {
+                    group: factor[:, 3:][:, places] @ theta[places] for group, places in one.replaced.items()})
             for name, value in values.items():
                 found[name][k, j] = value
     return found
 
 
-def approximated_terms(model: Model, theta: Array, holds: Collection[str]) -> tuple[str, ...]:
-    """Return the names of parameters that a target with these passive joint values cannot represent."""
-    return tuple(dict.fromkeys(name for j in range(model.dof) for name in _exact(model, theta, j, holds)[1]))
+def unrepresented(model: Model, theta: Array, holds: Collection[str]) -> tuple[tuple[str, ...], ...]:
+    """Return, for every joint, the parameters that a target with these passive values does not represent exactly."""
+    return tuple(tuple(model.parameters.names[place] for place in
+                       _JointParameters.of_joint(model, theta, j, holds).rest) for j in range(model.dof))
 
 
 @dataclass(frozen=True)

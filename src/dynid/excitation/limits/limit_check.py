@@ -20,6 +20,7 @@ from dynid.excitation.trajectories.trajectory import Joined, Motion, Piecewise, 
 TOLERANCE = 1e-9  # largest relative violation of a limit that counts as rounding
 _CHECKED_AT_ONCE = 4096  # samples per evaluation: many short pieces of a motion, or a part of a long piece
 _MIN_PIECE_SAMPLES = 101  # samples of every piece: its peak is then accurate to about 1e-4 of its variation
+_STEPS_PER_ROW = 10  # samples of a path from one row of commands to the next: 1 kHz at a usual rate of 100 Hz
 _STANDING_WORDS = {  # limits of standing feet
     "support": "the centre of pressure is {value:.3g} m inside the support polygon, its margin is {bound:.3g} m",
     "load": "the feet carry {value:.3g} times the weight, at least {bound:.3g} times is required",
@@ -204,6 +205,14 @@ def _torques(torque: TorqueLimit, limits: Limits, t: Array, begins: Bools, motio
                     float(value[j] / limits.torque[j] - 1.0))
 
 
+def is_path_free(space: Workspace, q: Array) -> bool:
+    """Return whether postures (rows, dof) that are joined by straight lines respect a workspace, also between rows."""
+    rows = np.arange(len(q), dtype=float)
+    fine = np.linspace(0.0, rows[-1], _STEPS_PER_ROW * (len(q) - 1) + 1)
+    path = np.column_stack([np.interp(fine, rows, column) for column in q.T])
+    return all(usage.ok for usage in _distances(space, fine, np.zeros(len(fine), dtype=bool), path))
+
+
 def _distances(space: Workspace, t: Array, begins: Bools, q: Array) -> Iterator[Usage]:
     """Yield the smallest distance of every pair of bodies over a motion, at times t (samples,) and between the times.
 
@@ -214,12 +223,10 @@ def _distances(space: Workspace, t: Array, begins: Bools, q: Array) -> Iterator[
     when = np.zeros(len(space.names))
     for lo in range(0, len(t), _CHECKED_AT_ONCE):
         rows = slice(lo, min(lo + _CHECKED_AT_ONCE + 1, len(t)))
-        ends, _ = space.ends(q[rows])
+        ends = space.ends(q[rows])
         slack, _ = space.slack_of_ends(ends)
         if len(slack) > 1:
-            path = np.linalg.norm(np.diff(ends, axis=0), axis=-1).max(axis=2) * 1.001  # arcs exceed chords
-            relative = np.hstack([path[:, space.pairs[:, 0]] + path[:, space.pairs[:, 1]], path[:, space.sides[:, 1]]])
-            between = 0.5 * (slack[1:] + slack[:-1] - relative)
+            between = 0.5 * (slack[1:] + slack[:-1] - space.paths(ends))
             between[begins[rows][1:]] = np.inf
             slack = np.vstack([slack[:1], np.minimum(slack[1:], between)])
         k = np.argmin(slack, axis=0)

@@ -18,8 +18,8 @@ All entries are optional. Lengths are in m, angles in rad (m for prismatic joint
     [space]
     margin = 0.02                  # smallest distance between bodies
     self_collision = true          # whether to check the robot's own links, as capsules around their collision shapes
-    radius = 0.05                  # radius of all links, if no link has a collision shape
-    table = 0.0                    # height of a table, below which no link may go
+    radius = 0.05                  # radius of links without collision shapes; default 5 % of the longest chain of links
+    table = 0.0                    # height of a table against gravity from the base, below which no link may go
     inside = {lower = [-0.8, -0.8, 0.0], upper = [0.8, 0.8, inf]}    # box that contains all links
 
     [[space.wall]]                 # points p with normal . p >= offset are free
@@ -33,7 +33,7 @@ All entries are optional. Lengths are in m, angles in rad (m for prismatic joint
     b = [0.5, 0.4, 1.0]
     radius = 0.05
 
-    [[space.sphere]]               # balls on links instead of the robot's collision shapes
+    [[space.sphere]]               # balls on a link instead of its collision shapes
     link = "link3"
     centre = [0.0, 0.0, 0.1]
     radius = 0.08
@@ -51,7 +51,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dynid.errors import DynidError
 from dynid.excitation.limits.motion_limits import Limits
-from dynid.excitation.limits.workspace import Capsule, HalfSpace, Workspace, box, inside_box, sphere
+from dynid.excitation.limits.workspace import (
+    LINK_RADIUS_SHARE,
+    Capsule,
+    HalfSpace,
+    LinkCheck,
+    Workspace,
+    box,
+    inside_box,
+    sphere,
+    upward,
+)
 from dynid.files import toml_file
 from dynid.robot import BASE, Robot
 
@@ -119,16 +129,16 @@ class SphereTable(_Table):
 class SpaceTable(_Table):
     margin: float = Field(default=0.0, ge=0.0)
     self_collision: bool = True
-    radius: float = Field(default=0.0, ge=0.0)
+    radius: float | None = Field(default=None, ge=0.0)
     table: float | None = None
     inside: BoxTable | None = None
     wall: tuple[WallTable, ...] = ()
     obstacle: tuple[ObstacleTable, ...] = ()
     sphere: tuple[SphereTable, ...] = ()
 
-    def planes(self) -> Iterator[HalfSpace]:
+    def planes(self, robot: Robot) -> Iterator[HalfSpace]:
         if self.table is not None:
-            yield HalfSpace(np.array([0.0, 0.0, 1.0]), self.table, "table")
+            yield HalfSpace(upward(robot), self.table, "table")
         if self.inside is not None:
             yield from inside_box(self.inside.lower, self.inside.upper)
         for wall in self.wall:
@@ -201,38 +211,45 @@ def _place(name: str, robot: Robot) -> int:
     raise DynidError(f"there is no joint '{name}'; the joints are {', '.join(robot.joint_names)}", code="unknown-joint")
 
 
-def table_workspace(table: SpaceTable | None, robot: Robot) -> Workspace | None:
-    """Return the workspace limits of a [space] table. Without a table, only self-collision of a robot with collision
-    shapes is excluded."""
-    shapes = any(body.shapes for body in robot.bodies)
+def table_workspace(table: SpaceTable | None, robot: Robot) -> Workspace:
+    """Return the workspace limits of a [space] table; without a table, the robot must only not collide with itself."""
     if table is None:
-        return Workspace.from_robot(robot) if shapes else None
+        return Workspace.from_robot(robot)
+    names = (*robot.body_names, *(robot.followers.names if robot.followers is not None else ()))
     spheres = []
     for ball in table.sphere:
-        if ball.link not in robot.body_names:
-            raise DynidError(f"there is no link '{ball.link}'; the links are {', '.join(robot.body_names)}",
-                             code="unknown-link")
-        spheres.append(sphere(robot.body_names.index(ball.link), ball.centre, ball.radius, ball.link))
-    return Workspace.from_robot(robot, planes=tuple(table.planes()),
-                                obstacles=[one.capsule() for one in table.obstacle],
-                                spheres=spheres, radius=table.radius, margin=table.margin,
-                                # Self-collision of links without thickness cannot be checked.
-                                self_collision=table.self_collision and (shapes or bool(spheres) or table.radius > 0))
+        if ball.link not in names:
+            raise DynidError(f"there is no link '{ball.link}'; the links are {', '.join(names)}", code="unknown-link")
+        spheres.append(sphere(names.index(ball.link), ball.centre, ball.radius, ball.link))
+    return Workspace.from_robot(robot, planes=tuple(table.planes(robot)),
+                                obstacles=[one.capsule() for one in table.obstacle], spheres=spheres,
+                                radius=table.radius, margin=table.margin, self_collision=table.self_collision)
 
 
-def space_notes(limits: Limits, robot: Robot) -> tuple[str, ...]:
-    """Return sentences on the workspace limits that are not checked."""
-    space = limits.space
+def space_notes(space: Workspace | None) -> tuple[str, ...]:
+    """Return sentences on how the links are represented in the check of collisions, and on what is not checked."""
     if space is None:
-        return ("self-collision was not checked: the robot file has no usable collision shapes; give the radius of "
-                "its links with --radius, or their shapes under [space] of a limits file with --limits",)
-    notes = []
-    bare = [name for k, name in enumerate(robot.body_names) if all(capsule.body != k for capsule in space.capsules)]
-    if bare:
-        notes.append(f"no shape is known for {', '.join(bare)}, so {'its' if len(bare) == 1 else 'their'} collisions "
-                     "are not checked")
+        return ()
+    groups: dict[str, list[str]] = {}
+    for link in space.links:
+        groups.setdefault(link_words(link), []).append(link.link)
+    notes = [f"collisions of {', '.join(links)} are checked with {words}" for words, links in groups.items()]
+    if space.is_radius_assumed:
+        notes[-1] += (f"; the radius is {100 * LINK_RADIUS_SHARE:g} % of the longest chain of links, give that of this "
+                      "robot with --radius, or radius under [space]")
+    reasons = list(dict.fromkeys(link.reason for link in space.links if link.is_unread))
+    if reasons:
+        notes.append(reasons[0] + (f", and so for {len(reasons) - 1} more links" if len(reasons) > 1 else ""))
     if space.skipped:
         more = f" and {len(space.skipped) - 4} more" if len(space.skipped) > 4 else ""
-        notes.append("collisions are not checked for pairs that touch in every posture: "
+        notes.append("contacts that exist in every posture are not checked: "
                      f"{'; '.join(space.skipped[:4])}{more}")
     return tuple(notes)
+
+
+def link_words(link: LinkCheck) -> str:
+    """Return how a link is represented in the check of collisions, as text."""
+    words = {"shapes": "collision shapes of the robot file", "hull": "the convex hulls of meshes",
+             "spheres": "the spheres of the limits file",
+             "capsule": "" if link.radius is None else f"a capsule of radius {link.radius:.3g} m between the joints"}
+    return " and ".join(words[kind] for kind in link.checked) or "nothing"

@@ -14,7 +14,7 @@ from dynid.arrays import Array, Bools, like
 from dynid.errors import NotPossibleError, RecordingError
 from dynid.order_statistics import median
 from dynid.quantities import percent_text
-from dynid.recording.check import hanging_positions
+from dynid.recording.check import hanging_positions, lost_torques
 from dynid.recording.preparation.filters import Segments
 from dynid.recording.preparation.selection import encoder_count, equal_ranges, longer_than
 from dynid.recording.recording import Recording
@@ -96,7 +96,12 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
         steps += repeated_sentences(recording, fresh, frozen)
         fresh["q"] &= ~np.any(frozen, axis=1)
 
-    segments = split(t, fresh["q"], widest)
+    lost = np.asarray(lost_torques(recording.q, recording.tau).any(axis=1))
+    if lost.any():
+        steps.append(f"torques are exactly zero in {int(lost.sum())} rows of motion, the first is row "
+                     f"{int(np.argmax(lost))}: not measured, left out")
+        fresh["tau"] &= ~lost
+    segments = split(t, fresh["q"] & ~lost, widest)
     regular = regular_rate(t, segments)
     if regular is not None and (rate is None or abs(rate / regular - 1.0) < 1e-9):
         if all(np.all(rows) for rows in fresh.values()):
@@ -123,6 +128,9 @@ def to_uniform(recording: Recording, rate: float | None = None, gap: float | Non
         signals[name] = interpolate(t, signal, use, grid, segments, rows)
         if name != "dq":
             measured &= near_measurement(t[use], grid, _MAX_GAP_INTERVALS * float(median(np.diff(t[use]))))
+    if lost.any():
+        after = np.clip(np.searchsorted(t, grid), 1, len(t) - 1)
+        measured &= ~lost[after - (grid - t[after - 1] < t[after] - grid)]
     steps.append(f"resampled to a uniform grid of {rate:.6g} Hz by cubic splines: {len(grid)} samples in {len(rows)} "
                  f"segment{'s' * (len(rows) != 1)}, {int(np.sum(~measured))} of them too far from a measurement to be "
                  "used")

@@ -33,6 +33,7 @@ export class Arm {
     this.parts = [];
     this.shown = { visuals: true, skeleton: false, ellipsoids: false, frames: false };
     this.arrows = [];
+    this.ghost = null;
     this.chosen = null;
     const made = new Map();
     this.shape = (name, make) => {
@@ -140,9 +141,15 @@ export class Arm {
 
   // The sphere {radius, centre} around the robot in its present posture.
   ball() {
-    const points = [...(this.robot.free_base ? [] : [[0, 0, 0]]), ...this.poses.slice(this.robot.free_base ? ROOT : 0).map(origin), ...this.parts.filter((part) => part.kind === "visuals" || part.kind === "ellipsoids").map((part) => origin(part.pose))];
+    const points = [...(this.robot.free_base ? [] : [[0, 0, 0]]), ...(this.ghost?.poses || []).map(origin), ...this.poses.slice(this.robot.free_base ? ROOT : 0).map(origin), ...this.parts.filter((part) => part.kind === "visuals" || part.kind === "ellipsoids").map((part) => origin(part.pose))];
     const low = [0, 1, 2].map((i) => Math.min(...points.map((point) => point[i]))), high = [0, 1, 2].map((i) => Math.max(...points.map((point) => point[i])));
     return { radius: Math.max(length(minus(high, low)) / 2, 0.15 * this.size) + 0.1 * this.size, centre: low.map((v, i) => (v + high[i]) / 2) };
+  }
+
+  // Show a second posture, transparent; null shows none.
+  haunt(positions, color) {
+    this.ghost = positions && { poses: bodyPoses(this.robot, positions), color };
+    this.view.draw();
   }
 
   choose(joint) {
@@ -176,7 +183,9 @@ export class Arm {
       const clear = through && (part.kind === "visuals" || part.kind === "skeleton");
       return { shape: part.shape, pose: part.pose, color: clear ? [...color.slice(0, 3), 0.35] : color };
     });
-    return [...drawn, ...this.arrows];
+    const ghost = this.ghost ? seen.filter((part) => part.body >= 0 && (part.kind === "visuals" || part.kind === "skeleton"))
+      .map((part) => ({ shape: part.shape, pose: multiply(this.ghost.poses[part.body], part.local), color: this.ghost.color })) : [];
+    return [...drawn, ...this.arrows, ...ghost];
   }
 }
 

@@ -30,7 +30,7 @@ const tabs = new Tabs(document.getElementById("tabs"), STEPS.map(([name, title])
 // Tabs show which steps are complete.
 function markDone() {
   const { settings, results: all } = store.state;
-  const done = { robot: Boolean(settings.robot && store.robot), log: settings.logs.length > 0 && store.logIsUsable, motion: all.some((one) => one.kind === "motion"), run: all.some((one) => one.kind === "run"),
+  const done = { robot: Boolean(settings.robot && store.robot), log: settings.logs.length > 0 && store.logIsUsable, motion: all.some((one) => one.kind === "motion" && !one.warnings.length), run: all.some((one) => one.kind === "run"),
     compare: all.some((one) => one.kind === "compare"), actuators: all.some((one) => one.kind === "actuators") };
   for (const [name] of STEPS) document.getElementById(`tab-${name}`).classList.toggle("done", Boolean(done[name]));
 }

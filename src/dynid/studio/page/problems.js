@@ -20,8 +20,10 @@ function placeOf(panel, where) {
   return null;
 }
 
-// Advice for the command line in the words of the page: a setting is named by the label of its field.
-export function onPage(text) {
+// Advice for the command line in the words of the page: a setting is named by the label of its field, and an option such
+// as --full-range by that of the field motion.full_range if `options`, the step whose fields are options, is "motion".
+export function onPage(text, options = null) {
+  if (options) text = text.replace(/--([a-z][a-z-]+)(?: [A-Z][\w,.]*[\w.])?/g, (whole, name) => optionOnPage(options, name));
   const option = /(add |use |or )?--set (?:'([\w.]+)=([^']*)'|([\w.]+)=([^'\s;,)]*))/g;
   return text.replace(/, or \w+ = (?:"[^"]*"|\[[^\]]*\]) under \[\w+\]/g, "").replace(option, (whole, verb, quoted, list, setting, value = list) => {
     const place = placeOf(document, quoted || setting), label = place?.dataset.label || place?.querySelector("label")?.firstChild.textContent;
@@ -32,8 +34,14 @@ export function onPage(text) {
   });
 }
 
+function optionOnPage(step, name) {
+  const place = document.querySelector(`[data-where="${step}.${name.replaceAll("-", "_")}"]`);
+  const label = place?.dataset.label || place?.querySelector("label")?.firstChild.textContent;
+  return label ? `“${label.split(",")[0]}”` : `the option ${name} of the command line`;
+}
+
 export function showProblem(panel, problem) {
-  const text = onPage(problem.hint ? `${problem.message}${problem.message.endsWith(".") ? "" : ";"} ${problem.hint}` : problem.message);
+  const text = onPage(problem.hint ? `${problem.message}${problem.message.endsWith(".") ? "" : ";"} ${problem.hint}` : problem.message, panel.dataset.options);
   const place = problem.where ? placeOf(panel, problem.where) : null;
   if (place) {
     const below = place.querySelector(".problem");

@@ -36,6 +36,7 @@ export function progress(opened) {
     shown = job.id;
     root.hidden = job.id === closed;
     root.dataset.state = job.state;
+    root.dataset.grade = job.grade || "good";
     sentence.textContent = words(job);
     // Screen readers get one message every two seconds, and the end.
     if (!busy || Date.now() - last > 2000) {
@@ -59,10 +60,10 @@ export function progress(opened) {
 }
 
 function words(job) {
-  const kind = KINDS[job.kind] || job.kind;
+  const kind = KINDS[job.kind] || job.kind, options = document.getElementById(`panel-${job.kind}`)?.dataset.options;
   if (job.state === "running") return job.sentence ? `${kind}: ${job.sentence}` : `${kind} is running`;
   // Only the first sentence of a verdict, which states whether the model is good.
-  if (job.state === "done") return `${kind}: ${job.sentence.split(/\.\s/)[0].replace(/\.$/, "")}. (${Math.round(10 * job.seconds) / 10} s)`;
+  if (job.state === "done") return `${kind}: ${onPage(job.sentence.split(/\.\s/)[0].replace(/\.$/, ""), options)}. (${Math.round(10 * job.seconds) / 10} s)`;
   if (job.state === "stopped") return `${kind}: stopped.`;
-  return onPage(`${kind}: ${job.error?.sentence || "failed."}${job.error?.hint ? ` ${job.error.hint}` : ""}`);
+  return onPage(`${kind}: ${job.error?.sentence || "failed."}${job.error?.hint ? ` ${job.error.hint}` : ""}`, options);
 }

@@ -64,6 +64,17 @@ export function box() {
   return { points, normals, triangles };
 }
 
+// Edges of a cube of length 1 about the origin.
+export function edges() {
+  const points = [];
+  for (let axis = 0; axis < 3; axis++) {
+    for (const [a, b] of [[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]]) {
+      for (const end of [-0.5, 0.5]) points.push(...[0, 1, 2].map((i) => (i === axis ? end : i === (axis + 1) % 3 ? a : b)));
+    }
+  }
+  return { points, lines: true };
+}
+
 // Squares on the floor, `count` lines each way and `step` apart.
 export function grid(count, step) {
   const points = [], reach = (count - 1) / 2 * step;

@@ -19,6 +19,6 @@ export function group(root, title, ...children) {
 }
 
 // A remark of one or several sentences; advice for the command line is given in the words of the page.
-export function note(text, kind = "") {
-  return el("div", { class: `note ${kind}` }, [text].flat().map((one) => el("p", { text: onPage(one) })));
+export function note(text, kind = "", options = null) {
+  return el("div", { class: `note ${kind}` }, [text].flat().map((one) => el("p", { text: onPage(one, options) })));
 }

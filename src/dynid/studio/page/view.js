@@ -65,6 +65,7 @@ export class View {
     this.size = 1;
     this.asked = false;
     this.sharpness = 1;
+    this.rendered = () => {};
     if (!this.gl) return;
     this.program = program(this.gl);
     this.places = Object.fromEntries(["pose", "picture", "facing", "color", "eye", "kind"]
@@ -165,6 +166,14 @@ export class View {
     gl.depthMask(false);
     for (const thing of seen) if (thing.color[3] < 1) this.drawOne(thing);
     gl.depthMask(true);
+    this.rendered();
+  }
+
+  // Place of a point in the picture, px from its upper left corner; null before the first frame or behind the eye.
+  place([x, y, z]) {
+    if (!this.camera) return null;
+    const [u, v, , w] = [0, 4, 8, 12].map((row) => this.camera[row] * x + this.camera[row + 1] * y + this.camera[row + 2] * z + this.camera[row + 3]);
+    return w > 0 ? [(0.5 + 0.5 * u / w) * this.canvas.clientWidth, (0.5 - 0.5 * v / w) * this.canvas.clientHeight] : null;
   }
 
   drawOne({ shape, pose = identity(), color }) {

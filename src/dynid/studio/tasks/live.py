@@ -18,12 +18,13 @@ from dynid.online import FeedOptions, Online
 from dynid.online.sources import Block, datagrams, growing, replayed
 from dynid.payloads import LivePayload
 from dynid.progress import Progress
+from dynid.recording import Recording
 from dynid.robot import Robot
-from dynid.runs.live_model import LiveModel, LiveOptions
+from dynid.runs.live_model import LiveModel, LiveOptions, with_unmeasured
 from dynid.runs.loading import read_logs
 from dynid.runs.models import make_robot
 from dynid.runs.settings import RunSettings
-from dynid.runs.watching import look_at
+from dynid.runs.watching import live_payload, look_at
 from dynid.studio.confinement import Confinement
 from dynid.studio.tasks.log import chosen_log
 from dynid.studio.tasks.numbers import plain
@@ -46,8 +47,10 @@ def live_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
     settings = run_settings(bounds, logs=source.startswith("log:"))
     with bounds.trusting(settings.robot):
         robot = make_robot(settings)
-    stream = watcher(params, settings, robot, bounds)
-    blocks, length = _blocks(source, params, settings, robot, bounds, stream)
+    log = _log(source, params, settings, robot, bounds)
+    stream = watcher(params, settings if log is None else with_unmeasured(settings, log), robot, bounds)
+    blocks = _blocks(source, robot, bounds, stream) if log is None else replayed(log, _speed(params))
+    length = None if log is None else log.duration
     say, due, first, last, q = Progress(voice.progress), 0.0, None, 0.0, None
     say(f"listening to {source}", 0.0)
     for block in blocks:
@@ -69,26 +72,36 @@ def live_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinem
     return {"sentence": f"the source has ended after {stream.samples} samples", "data": end}
 
 
-def _blocks(source: str, params: Mapping[str, Any], settings: RunSettings, robot: Robot, bounds: Confinement,
-            stream: StreamWatcher) -> tuple[Iterator[Block], float | None]:
-    """Return blocks of samples from the source of a stream, and its duration, s, if known."""
+def _log(source: str, params: Mapping[str, Any], settings: RunSettings, robot: Robot,
+         bounds: Confinement) -> Recording | None:
+    """Return the log that a source names; None for another source."""
     kind, _, name = source.partition(":")
-    if kind == "log":
-        speed = params.get("speed", 1.0)
-        if isinstance(speed, bool) or not (isinstance(speed, int | float)
-                                           and _SPEED_RANGE[0] <= speed <= _SPEED_RANGE[1]):
-            raise DynidError(f"speed must be a number from {_SPEED_RANGE[0]:g} to {_SPEED_RANGE[1]:g}", where="speed")
-        chosen = chosen_log({"log": int(name) if name.isdigit() else -1, "role": params.get("role")}, settings)
-        with bounds.trusting(settings.robot, *chosen.files):
-            (recording,) = read_logs([chosen], settings, robot)
-        return replayed(recording, float(speed)), recording.duration
+    if kind != "log":
+        return None
+    chosen = chosen_log({"log": int(name) if name.isdigit() else -1, "role": params.get("role")}, settings)
+    with bounds.trusting(settings.robot, *chosen.files):
+        (recording,) = read_logs([chosen], settings, robot)
+    return recording
+
+
+def _speed(params: Mapping[str, Any]) -> float:
+    """Return the requested speed of a replay relative to real time."""
+    speed = params.get("speed", 1.0)
+    if isinstance(speed, bool) or not (isinstance(speed, int | float) and _SPEED_RANGE[0] <= speed <= _SPEED_RANGE[1]):
+        raise DynidError(f"speed must be a number from {_SPEED_RANGE[0]:g} to {_SPEED_RANGE[1]:g}", where="speed")
+    return float(speed)
+
+
+def _blocks(source: str, robot: Robot, bounds: Confinement, stream: StreamWatcher) -> Iterator[Block]:
+    """Return blocks of samples from the source of a stream that is no log."""
+    kind, _, name = source.partition(":")
     if kind == "udp":
         if not name.isdigit() or not _PORT_RANGE[0] <= int(name) <= _PORT_RANGE[1]:
             raise DynidError(f"a UDP port must be a number from {_PORT_RANGE[0]} to {_PORT_RANGE[1]}", where="source")
-        return datagrams(int(name), robot.dof, stream.complain, _SILENCE_TIMEOUT), None
+        return datagrams(int(name), robot.dof, stream.complain, _SILENCE_TIMEOUT)
     if kind == "tail":
         path = bounds.folder / bounds.uploaded(name, "file", "source")
-        return growing(path, robot.dof, stream.complain, _SILENCE_TIMEOUT), None
+        return growing(path, robot.dof, stream.complain, _SILENCE_TIMEOUT)
     raise DynidError("a source must be log:NUMBER, udp:PORT or tail:FILE", where="source")
 
 
@@ -116,7 +129,9 @@ def watcher(params: Mapping[str, Any], settings: RunSettings, robot: Robot, boun
     estimate, own = result
     frame = params.get("frame") or None
     if watch == "payload":
-        return LoadWatcher(LivePayload(estimate, frame, feeding=_feeding(own)))
+        named = {} if "unmeasured" not in settings.log else {"unmeasured": settings.log["unmeasured"]}
+        return LoadWatcher(live_payload(estimate, own.model_copy(update={"log": {**own.log, **named}}), frame,
+                                        _feeding(own)))
     with bounds.trusting(own.robot):
         free = list(read_logs(own.unloaded, own, robot))
     try:

@@ -34,7 +34,7 @@ def robot(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement
     candidate = params.get("candidate")
     settings = run_settings(bounds, logs=False, robot=candidate if isinstance(candidate, str) else None)
     with bounds.trusting(settings.robot):
-        found = make_robot(settings, allows_free_base=True)
+        found = make_robot(settings, allows_free_base=True, as_in_file=True)
         drawn = visual_facts(found, settings.robot, bounds)
     return {**robot_facts(found), "visuals": drawn}
 
@@ -107,7 +107,7 @@ def pose(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confinement)
     """Return the positions of all joints of the tree (tree joints,) for those of the independent joints (dof,)."""
     settings = run_settings(bounds, logs=False)
     with bounds.trusting(settings.robot):
-        found = make_robot(settings, allows_free_base=True)
+        found = make_robot(settings, allows_free_base=True, as_in_file=True)
     try:
         q = np.asarray(params.get("q"), dtype=float)
     except (TypeError, ValueError, OverflowError):

@@ -13,6 +13,7 @@ import numpy as np
 from dynid.arrays import Array
 from dynid.errors import DynidError, NotPossibleError
 from dynid.estimate import Estimate
+from dynid.estimate.export import WrittenFile
 from dynid.files import write_json
 from dynid.progress import Progress
 from dynid.recording import Samples
@@ -48,7 +49,7 @@ def run_job(params: Mapping[str, Any], voice: ProgressChannel, bounds: Confineme
         identity = str(params["id"])
         progress("writing the results", 0.85)
         keep_run(found, Path("results") / identity, progress)
-    return {"result": identity, "sentence": found.verdict.headline}
+    return {"result": identity, "sentence": found.verdict.headline, "grade": GRADES[found.verdict.grade]}
 
 
 def keep_run(found: Run, folder: Path, progress: Progress, more: Mapping[str, Any] | None = None,
@@ -59,10 +60,11 @@ def keep_run(found: Run, folder: Path, progress: Progress, more: Mapping[str, An
         more: further curves, such as those of compared methods.
         report: replaces the run's own report.
     """
-    save(found, folder, repeat_command(folder), report=report is None)
+    files: list[WrittenFile] = []
+    save(found, folder, repeat_command(folder), report=report is None, add_file=files.append)
     if report is not None:
         write_report(report, folder / "report.html")
-    write_json(folder / "results.json", facts(found))
+    write_json(folder / "results.json", facts(found, *files))
     progress("drawing", 0.95)
     curves = {**run_curves(found), **(more or {})}
     (folder / "curves.json").write_text(json.dumps(curves, allow_nan=False, separators=(",", ":")), encoding="utf-8")
@@ -76,16 +78,16 @@ def write_mjcf(found: Run, path: Path) -> None:
     if found.estimate.theta is None:
         return
     try:
-        found.estimate.to_mjcf(path)
+        found.estimate.to_mjcf(path, samples=found.samples)
     except DynidError:
         path.unlink(missing_ok=True)
 
 
-def keep_meta(folder: Path, kind: str, method: str | None, robot: str, error: float | None) -> None:
-    """Write the facts of a result, which mark the result as complete."""
+def keep_meta(folder: Path, kind: str, method: str | None, robot: str, error: float | None, **more: Any) -> None:
+    """Write the facts of a result, which mark the result as complete. more: facts on results of this kind only."""
     write_json(folder / FACTS, {"kind": kind, "method": method, "robot": robot,
                                "relative_error": None if error is None else float(error),
-                               "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+                               "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **more})
 
 
 def repeat_command(folder: Path) -> str:

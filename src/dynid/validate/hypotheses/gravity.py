@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 
 from dynid.arrays import Array
+from dynid.datasets.identifiable import DataFacts, identifiable_base
 from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.model import Model, required_robot_model
 from dynid.plain import PlainFields
 from dynid.recording import Samples
-from dynid.regression import BaseParameters, TorqueEquations, base_parameters
-from dynid.regression.equations import Layout, unmeasured_joints
+from dynid.regression import BaseParameters, TorqueEquations
+from dynid.regression.equations import Layout
 from dynid.validate.gains import nominal_bodies
 from dynid.validate.hypotheses.screen import solved
-from dynid.validate.thresholds import GRAVITY_MISFIT_RATIO, NOISE_FLOOR
+from dynid.validate.thresholds import EQUALLY_EXPLAINED, GRAVITY_MISFIT_RATIO, NOISE_FLOOR
 
 _DIFFERENCE_ANGLE = 0.03  # rad: step of the finite differences
 _MAX_ROUNDS = 6
@@ -123,20 +124,26 @@ def _under(normal: Array, gravity: Array) -> Array:
 
 
 def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, noise: Array | None = None,
-                     worth: float = 1.0) -> Gravity:
+                     worth: float = 1.0, *, prefers_axes: bool = False) -> Gravity:
     """Return the direction of gravity that explains the problem's logs, with the magnitude of the robot's gravity.
 
     The coordinate axes, the directions between them and the given direction are tried, and the best is refined by
     Newton steps on the sphere. If the best direction and its opposite fit equally well, the nominal model decides, or
-    physical consistency. worth: ratio to the residual with the given gravity, above which a direction is not tested for
-    consistency.
+    physical consistency.
+
+    Args:
+        problem: the problem, with a model of a robot.
+        logs, noise: logs and standard deviations of the torques (dof,); default: those of the problem.
+        worth: ratio to the residual with the given gravity, above which a direction is not tested for consistency.
+        prefers_axes: whether a coordinate axis, or the opposite of the given direction, is taken if it explains the
+            torques as well as the best direction does.
     """
     model, data = _robotic(problem), problem.data if logs is None else logs
     own = np.asarray(model.robot.gravity, dtype=float)
     size = float(np.linalg.norm(own)) or _EARTH_GRAVITY
     start = own / size if np.any(own) else np.array([0.0, 0.0, -1.0])
     # Under an oblique gravity all observable columns are excited; columns that vanish under a direction stay at zero.
-    base = base_parameters(with_gravity(model, size * _SLANTING), unmeasured=unmeasured_joints(data))
+    base = identifiable_base(with_gravity(model, size * _SLANTING), DataFacts.from_samples(data))
     misfits = _Misfits.from_logs(model, data, base, size * start, noise)
 
     def left(direction: Array) -> float:
@@ -147,6 +154,11 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
     axes = [start, -start, *(axis for axis in around if abs(axis @ start) < 0.999)]
     tried = sorted(((left(axis), k) for k, axis in enumerate(axes)))
     direction, misfit, std = _refined(axes[tried[0][1]], tried[0][0], left, float(misfits.rows))
+    if prefers_axes:
+        plain = max((start, -start, *np.eye(3), *(-np.eye(3))), key=lambda axis: float(axis @ direction))
+        value = left(plain)
+        if value <= EQUALLY_EXPLAINED * misfit:
+            direction, misfit = plain + 0.0, value  # no negative zeros
     given = next(value for value, k in tried if k == 0)
     opposite = left(-direction)
     exists = {}

@@ -13,8 +13,8 @@ from dynid.model import complete
 from dynid.model.parameters import MASS
 from dynid.order_statistics import distinct, median
 from dynid.regression.factor import triangular
-from dynid.robot import Robot
 from dynid.robot import inertia as ten
+from dynid.robot.check import STEEL_DENSITY, robot_reach
 from dynid.validate import thresholds
 from dynid.validate.gains import nominal_bodies
 
@@ -22,7 +22,6 @@ _NOMINAL_ROWS = 600  # rows of each log that are compared with the nominal model
 _NOMINAL_BLOCKS = 8  # blocks of time for cross-validation
 _FILE_ERROR_FREEDOM = 4.0  # degrees of freedom of FILE_ERROR: about as many as a motion shows of one link
 _VARIANCE_ITERATIONS = 60  # iterations of both variances, after which their ratio changes by less than a percent
-_STEEL_DENSITY = 7850.0  # kg/m^3
 _LINK_THICKNESS = 1.0 / 6.0  # thickness over length of a link
 _CHECKED_ROWS = 200  # rows of the longest log
 
@@ -290,19 +289,5 @@ def times_solid_steel(problem: Problem, estimate: Estimate) -> float | None:
     if not torque.size:
         return None
     moment = float(np.max(np.ptp(torque, axis=0))) / 2.0 / float(np.linalg.norm(robot.gravity))
-    solid = _STEEL_DENSITY * np.pi * (_LINK_THICKNESS * reach / 2.0) ** 2 * reach
+    solid = STEEL_DENSITY * np.pi * (_LINK_THICKNESS * reach / 2.0) ** 2 * reach
     return moment / (solid * 0.5 * reach)
-
-
-def robot_reach(robot: Robot) -> float:
-    """Return the distance from the first joint to the end of the longest chain, m, with the last body as long as the
-    longest of the others; prismatic joints count with their range."""
-    far = np.zeros(robot.dof)
-    length = np.zeros(robot.dof)
-    for i, joint in enumerate(robot.joints):
-        own = float(np.linalg.norm(joint.before[:3, 3]) if joint.parent >= 0 else 0.0)
-        own += float(np.linalg.norm(joint.after[:3, 3]))
-        width = joint.upper - joint.lower
-        length[i] = own + (width if joint.prismatic and np.isfinite(width) else 0.0)
-        far[i] = length[i] + (far[joint.parent] if joint.parent >= 0 else 0.0)
-    return float(far.max() + length.max())

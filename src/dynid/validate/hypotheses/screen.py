@@ -31,7 +31,8 @@ def solved(normal: Array) -> tuple[Array, float]:
     """Return values (k,) and the sum of squared residuals from [X y]'[X y] (k + 1, k + 1)."""
     size = np.sqrt(np.maximum(normal.diagonal()[:-1], 0.0))  # rounding may give negative squares
     scale = np.where(size > 0, size, 1.0)
-    inner = normal[:-1, :-1] / (scale[:, None] * scale)
+    # The product of two small scales may be zero.
+    inner = np.asarray(normal[:-1, :-1] / scale[:, None] / scale, dtype=float)
     inner.ravel()[::len(inner) + 1] += _RIDGE_SHARE * max(len(inner), 1)
     along = normal[:-1, -1] / scale
     try:

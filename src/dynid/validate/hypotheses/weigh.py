@@ -252,11 +252,19 @@ def _motions(screen: HypothesisScreen, fitted: HypothesisScreen, doubted: Sequen
 
 
 def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:
-    """Return the direction of gravity if it differs from the given one and may explain enough; otherwise None."""
+    """Return the direction of gravity if it differs from the given one and may explain enough; otherwise None.
+
+    A direction that may explain enough on the screening rows is estimated again at full rate: on decimated rows the
+    signs of velocities, which are not filtered, leave residuals near reversals that turn it by some degrees.
+    """
     model = robot_model(problem.model)
     if model is None or not np.any(model.robot.gravity):
         return None
     found = estimate_gravity(problem, screen.logs, screen.noise, thresholds.MATERIAL)
+    if found.misfit >= thresholds.MATERIAL * found.given:
+        return None
+    some = excerpt(screen.whole, FITTED_ROWS * max(log.decimated_by for log in screen.whole))
+    found = estimate_gravity(problem, some, screen.noise, thresholds.MATERIAL, prefers_axes=True)
     is_material = found.misfit < thresholds.MATERIAL * found.given
     return found if is_material and found.angle > thresholds.GRAVITY_TURNED else None
 

@@ -68,7 +68,8 @@ def _gear(case: Case, found: Hypothesis) -> Finding:
 
 def positions_swapped(case: Case, found: Hypothesis) -> Finding:
     return _on_joints(case, found, "positions swapped",
-                      "the positions of {} are exchanged: each is in the column of another joint")
+                      "the positions of {} are exchanged: each is in the column of another joint",
+                      {"column_of": tuple(j + 1.0 for j in reversed(found.joints))})
 
 
 def _position_sign(case: Case, found: Hypothesis) -> Finding:

@@ -107,7 +107,7 @@ def _torques_swapped(case: Case, found: Hypothesis) -> Finding:
              for j, k in zip(found.joints, found.values, strict=True)]
     return suspect("torques-swapped", "torques swapped", joints_listed(joints),
                    f"the torques of {joints_listed(joints)} are exchanged, each in the column of another joint: "
-                   + listed(pairs, 3), joints=joints)
+                   + listed(pairs, 3), joints=joints, evidence={"column_of": tuple(k + 1.0 for k in found.values)})
 
 
 def _two_columns(case: Case) -> Hypothesis | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.datasets.identifiable import DataFacts, identifiable_base
 from dynid.errors import NotPossibleError
 from dynid.estimate import Problem, identify
 from dynid.estimate.linear import joint_weights, solve
@@ -31,7 +32,8 @@ def known_contradicted(case: Case) -> Iterator[Finding]:
         return
     from scipy.special import chdtri
 
-    free = fold(TorqueEquations.from_model(problem.model, problem.data), blocks=1, threads=problem.threads)
+    base = identifiable_base(problem.model, DataFacts.from_samples(problem.data, problem.recordings))
+    free = fold(TorqueEquations.from_model(problem.model, problem.data, base), blocks=1, threads=problem.threads)
     weights = joint_weights(free)
     # Autocorrelated rows count as fewer independent ones, so sums of squares are divided by the inflation squared.
     worth = max(1.0, case.estimate.uncertainty.facts.get("std_inflation", 1.0)) ** 2

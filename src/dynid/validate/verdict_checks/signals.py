@@ -6,22 +6,31 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints, true_ranges
 from dynid.findings import Finding
 from dynid.order_statistics import median
 from dynid.quantities import percent_text
-from dynid.recording.check import Hang, decimal_step, hanging_positions, held_share, repeated_stretch
+from dynid.recording.check import (
+    Hang,
+    decimal_step,
+    hanging_positions,
+    held_share,
+    lost_rows,
+    lost_torques,
+    repeated_stretch,
+)
 from dynid.recording.preparation.selection import at_limit, found_limits
 from dynid.validate import thresholds
 from dynid.validate.joint_motion import JointMotion
 from dynid.validate.verdict_checks.case import Case, each, suspect
-from dynid.validate.words import joint_label, joints_listed
+from dynid.validate.words import joint_label, joints_listed, listed
 
 _ENDLESS_RANGE = 4.0 * np.pi  # rad: assumed limit of a joint without limits
 _IN_A_ROW = 5  # consecutive samples at a limit that count as saturated
 _LOOKED_AT = 200_000  # rows of a log in which copies are searched, which limits memory
 # Factors between units of speed: of velocities in deg/s, in rad/s with positions in degrees, and in rpm.
 _SPEED_UNITS = (180.0 / np.pi, np.pi / 180.0, 30.0 / np.pi)
+MAX_RANGES_SHOWN = 3  # row ranges in a sentence
 MIN_CLOCK_ROWS = 10  # smallest number of rows over which positions and integrated velocities are compared
 
 
@@ -155,6 +164,47 @@ def torques_saturated(case: Case) -> Iterator[Finding]:
                           evidence={"share": float(share[j]), "limit": limit})
 
 
+def torques_lost(case: Case) -> Iterator[Finding]:
+    """Report torques that are exactly zero in some rows because they were not measured."""
+    for log in case.problem.recordings:
+        names = log.joints or case.problem.regression.joints
+        lost = lost_torques(log.q, log.tau)
+        rows = np.asarray(lost.any(axis=1))
+        if rows.any():
+            who = [names[j] for j in np.flatnonzero(lost.any(axis=0))]
+            all_of = "all torques are" if len(who) == log.dof > 1 else f"the torque of {joints_listed(who)} is"
+            yield suspect("torque-lost", "lost torques", log.source,
+                          f"{all_of} exactly 0 in {int(rows.sum())} of {len(rows)} rows of {log.source} while the "
+                          f"robot moves ({_row_ranges(log.t, true_ranges(rows))}): the recorder probably wrote 0 for "
+                          "a missing number; these rows are not used; record them, or write nan", joints=who,
+                          logs=[log.source], evidence={"rows": float(rows.sum()), "share": float(rows.mean())})
+
+
+def rows_lost(case: Case) -> Iterator[Finding]:
+    """Report rows that are missing although the time stamps are regular."""
+    for log in case.problem.recordings:
+        lost = lost_rows(log.t, log.q)
+        if lost is not None:
+            count = int(lost.counts.sum())
+            places = np.column_stack([lost.rows - 1, lost.rows + 1])
+            yield suspect("rows-lost", "lost rows", log.source,
+                          f"all joints move a whole multiple of the distance between other rows at {len(lost.rows)} "
+                          f"places of {log.source} ({_row_ranges(log.t, places)}): about {count} rows were lost "
+                          "there and the time stamps were written anew. The stamps "
+                          f"were corrected by the motion, which lasts {log.duration + lost.interval * count:.4g} s "
+                          f"instead of {log.duration:.4g} s; record the time of each row", logs=[log.source],
+                          evidence={"rows": float(count), "places": float(len(lost.rows)),
+                                    "share": count / (len(log) + count)})
+
+
+def _row_ranges(t: Array, ranges: Ints) -> str:
+    """Return the first row ranges (k, 2), half-open and from 0, in words, as rows from 1 without the header."""
+    shown = [f"row {start + 1}" if stop - start == 1 else f"rows {start + 1} to {stop}"
+             for start, stop in ranges[:MAX_RANGES_SHOWN]]
+    more = [f"{len(ranges) - MAX_RANGES_SHOWN} more places"] if len(ranges) > MAX_RANGES_SHOWN else []
+    return f"{listed([*shown, *more])}, from {float(t[ranges[0][0]]):.4g} s on"
+
+
 def rows_held(case: Case) -> Iterator[Finding]:
     """Report logs whose rows repeat the previous row in all signals while the robot moves."""
     for log in case.problem.recordings:
@@ -195,7 +245,7 @@ def positions_rounded(case: Case) -> Iterator[Finding]:
 def clock_against_velocity(case: Case) -> Iterator[Finding]:
     """Report time stamps that contradict the measured velocity by one factor at all joints."""
     for log in case.problem.recordings:
-        if log.dq is None or len(log) < 100:
+        if log.dq is None or len(log) < 100 or lost_rows(log.t, log.q) is not None:
             continue
         # The travel over several rows reduces the effect of the error of a single time stamp.
         width = max(MIN_CLOCK_ROWS, len(log) // 500)

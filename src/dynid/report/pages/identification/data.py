@@ -26,6 +26,7 @@ from dynid.validate import (
 )
 
 if TYPE_CHECKING:
+    from dynid.estimate.export import WrittenFile
     from dynid.estimate.loop_fit import ControllerFit
     from dynid.payloads.result import PayloadEstimate
     from dynid.simulation import Controller
@@ -55,6 +56,7 @@ class ReportData:
         notes: sentences on reading the logs.
         command, settings, improve: command line and run file of the result; command that designs a better motion.
         corrections: options of the command that correct or test a problem, by the text of its finding.
+        written_file: torque errors of the written robot file.
         seconds: computing time of the run, s.
     """
 
@@ -86,6 +88,7 @@ class ReportData:
     settings: str = ""
     improve: str = ""
     corrections: Mapping[str, str] = field(default_factory=dict)
+    written_file: WrittenFile | None = None
     seconds: float | None = None
 
     @property

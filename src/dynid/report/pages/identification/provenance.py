@@ -1,4 +1,4 @@
-"""Section on how to repeat the identification."""
+"""Section on the written robot file, and on how to repeat the identification."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def gather(data: ReportData) -> Mapping[str, Any]:
     rows += [(str(key), number(value) if isinstance(value, float) else str(value))
              for key, value in data.problem.items()]
     return {"rows": rows, "command": data.command, "settings": data.settings, "seconds": data.seconds,
-            "versions": versions()}
+            "versions": versions(), "file": data.written_file}
 
 
 def versions() -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import numpy as np
 from dynid.excitation import ExcitingMotion, Usage
 from dynid.report.figure import BLUE, GREY, MEASURED, Figure, axis, level, line, numbers, significant, text
 from dynid.report.pages.motion import joints, preview
-from dynid.report.pages.motion.data import MotionData, used
+from dynid.report.pages.motion.data import LowestPoint, MotionData, used
 from dynid.report.rendering import write_page
 from dynid.report.section import Card, Page, Section
 from dynid.report.words import COLORS, GOOD, POOR, JointUnits, count, grade, number, percent, seconds, typeset
@@ -27,7 +27,8 @@ def overview(data: MotionData) -> Mapping[str, Any]:
     approach = "" if found.trajectory is found.core else \
         f", {seconds(found.trajectory.duration)} including the approach from and to home"
     ends = "interrupted: best motion found so far" if found.interrupted else (
-        f"inside the joint limits, {data.unchecked}" if data.unchecked else "inside all limits")
+        ", ".join(filter(None, ("inside the joint limits" if data.unchecked else "inside all limits", data.checked,
+                                data.unchecked))))
     return {"headline": f"{data.robot.name} moves for {seconds(found.core.duration)}{approach}: {ends}.",
             "cards": cards(data), "notes": data.notes}
 
@@ -165,4 +166,4 @@ def write_motion(data: MotionData, path: str | Path, sections: Iterable[Section[
     return write_page(replace(MOTION, sections=tuple(sections)), data, path)
 
 
-__all__ = ["MOTION", "SECTIONS", "MotionData", "used", "write_motion"]
+__all__ = ["MOTION", "SECTIONS", "LowestPoint", "MotionData", "used", "write_motion"]

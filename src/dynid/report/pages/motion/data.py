@@ -4,16 +4,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from dynid.arrays import Array
 from dynid.excitation import ExcitingMotion, Joined, Usage
+from dynid.output_fields import output_fields
 from dynid.report.words import JointUnits, joint_units
 from dynid.robot import Robot
 
 # Limits whose used share is shown.
 _LIMIT_SIGNALS = ("position", "velocity", "acceleration", "jerk", "torque", "friction")
+
+
+@dataclass(frozen=True)
+class LowestPoint:
+    """Lowest point of all links over a motion.
+
+    Attributes:
+        point: the point (3,), m, base frame.
+        height: height of the point against gravity from the origin of the base frame, m.
+        link: name of its link.
+        time: time at which it is reached, s.
+        floor: height of the floor below the point, m, or None if none was given.
+    """
+
+    point: list[float]
+    height: float
+    link: str
+    time: float
+    floor: float | None
+
+    @output_fields(own_fields=True)
+    def to_dict(self) -> dict[str, Any]:
+        """Return the point as plain data for JSON."""
+        return dict(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +56,9 @@ class MotionData:
         command: command line that repeats the design.
         sizes: (base,), reference values of the optimisation criterion, or None.
         unchecked: text on obstacles that the motion was not checked against.
+        checked: text on obstacles that the motion was checked against, with every link.
+        lowest: lowest point of the links, or None if it is not known.
+        warnings: what a person must know before a robot follows the motion, the most important sentence first.
     """
 
     title: str
@@ -43,6 +72,9 @@ class MotionData:
     command: str = ""
     sizes: Array | None = None
     unchecked: str = ""
+    checked: str = ""
+    lowest: LowestPoint | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def joints(self) -> tuple[str, ...]:

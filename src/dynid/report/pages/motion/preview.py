@@ -16,7 +16,7 @@ from dynid.report.figure import BLUE, INK, LIGHT, ORANGE, VERMILION, Figure, tex
 from dynid.report.pages.motion.data import MotionData
 from dynid.report.section import Section
 from dynid.report.words import number
-from dynid.robot import BASE, Robot
+from dynid.robot import Robot
 
 _ANIMATION_FRAMES = 60
 _PATH_POINTS = 400  # points of the path of the last link, finer than the frames
@@ -95,13 +95,12 @@ def surroundings(space: Workspace | None, low: Array, high: Array) -> tuple[list
             traces.append(scene.mesh(corners, np.array([[0, 1, 2], [0, 2, 3]]), text(plane.name), ORANGE, 0.2,
                                      showlegend=True, hoverinfo="name"))
             points.append(corners.mean(axis=0, keepdims=True))
-    for capsule in space.capsules:
-        if capsule.body == BASE:
-            ends, name = np.array([capsule.a, capsule.b]), text(capsule.name)
-            traces.append(scene.lines(ends, name, VERMILION, 12, mode="lines+markers", hoverinfo="all",
-                                      marker={"color": VERMILION, "size": 8},
-                                      hovertemplate=f"{name}, radius {number(capsule.radius, 3)} m<extra></extra>"))
-            points.append(ends)
+    for capsule in space.obstacles:
+        ends, name = np.array([capsule.a, capsule.b]), text(capsule.name)
+        traces.append(scene.lines(ends, name, VERMILION, 12, mode="lines+markers", hoverinfo="all",
+                                  marker={"color": VERMILION, "size": 8},
+                                  hovertemplate=f"{name}, radius {number(capsule.radius, 3)} m<extra></extra>"))
+        points.append(ends)
     return traces, points
 
 
