@@ -1,4 +1,4 @@
-"""The maximum a posteriori estimate: believable nominal bodies, the minimum of the posterior, and contradicting data."""
+"""The maximum a posteriori estimate: believable nominal bodies, the minimum of the posterior, contradicting data."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from refusals import refused
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.model import CustomModel, Model, make_terms
+from dynid.model import Model
+from dynid.model.parameters import Parameter, Parameters
 from dynid.recording import Samples
 from dynid.robot import Robot
 from dynid.robot import inertia as ten
-from dynid.robot.nominal import nominal_bodies, robot_reach
+from dynid.robot.check import robot_reach
+from dynid.robot.nominal import nominal_bodies
 from dynid.robot.robot import Shape
 
 DEVIATIONS = np.array([0.3, 0.2, 0.05])
@@ -74,9 +76,9 @@ def test_nominal_body_of_shapes_is_that_of_the_solids() -> None:
 def test_nominal_body_between_joints_is_a_rod() -> None:
     robot = Robot.from_mdh([(0.0, 0.0, 0.0, 0.0), (0.0, 0.5, 0.0, 0.0), (0.0, 0.3, 0.0, 0.0)], name="chain")
     bodies = nominal_bodies(robot)
-    assert bodies.reach == pytest.approx(0.8)
+    assert bodies.reach == pytest.approx(1.3)  # the last link is as long as the longest other
     first = bodies.matrices[robot.body_names[0]]
-    radius = 0.05 * 0.8
+    radius = 0.05 * 1.3
     along = 0.5 ** 2 / 12.0 + 0.25 ** 2 + 0.5 * radius ** 2
     np.testing.assert_allclose(first / first[3, 3], [[along, 0, 0, 0.25], [0, 0.5 * radius ** 2, 0, 0],
                                                      [0, 0, 0.5 * radius ** 2, 0], [0.25, 0, 0, 1.0]], atol=1e-12)
@@ -158,13 +160,12 @@ def test_a_very_strong_prior_gives_the_nominal_robot_and_a_free_deviation_least_
         np.testing.assert_allclose(strong.theta[columns][9], wrong[columns][9], rtol=2e-3)
     free, least = identify(problem, method="map", inconsistency=1e4), identify(problem, method="wls")
     assert free.theta is None and not free.diagnostics["consistent"]
-    np.testing.assert_allclose((free.values - least.values)[least.identified] / least.std[least.identified], 0.0,
-                               atol=0.5)
+    assert free.diagnostics.relative_error == pytest.approx(least.diagnostics.relative_error, rel=2e-3)
 
 
 def test_data_that_contradict_every_consistent_robot_are_predicted_without_the_constraint() -> None:
-    """Drive gains that are wrong by factors: no physically consistent robot has these torques."""
-    problem, _, torque = noisy(5, gains=np.array([0.25, 1.0, 3.0]))
+    """The torque of one joint has the wrong sign: no physically consistent robot has these torques."""
+    problem, _, torque = noisy(5, gains=np.array([1.0, -1.0, 1.0]))
     estimate, bound = identify(problem, method="map"), identify(problem, method="map", inconsistency=0.0)
     free = identify(problem, method="wls")
     log = problem.data[0]
@@ -174,12 +175,20 @@ def test_data_that_contradict_every_consistent_robot_are_predicted_without_the_c
 
     assert estimate.diagnostics["inconsistency"] > 0.0 and estimate.theta is None
     assert error(bound) > 1.5 * error(free)
-    assert error(estimate) < 1.2 * error(free)
+    assert error(estimate) < 1.1 * error(free)
+
+
+class Spring:
+    """A model without a robot: one joint with a mass and a spring."""
+
+    dof = 1
+    parameters = Parameters((Parameter("m", "kg", 0, "a"), Parameter("k", "N/m", 0, "a")))
+
+    def regressor(self, q: Array, dq: Array, ddq: Array) -> Array:
+        return np.stack([ddq, q], axis=2)
 
 
 def test_a_model_without_a_robot_is_refused() -> None:
-    model = CustomModel(1, ("a",), lambda q, dq, ddq: ddq[:, :, None]) if callable(CustomModel) else None
-    assert model is not None
     x = np.random.default_rng(0).normal(size=(3, 200, 1))
     with refused(ModelError, "model-without-robot"):
-        identify(model, Samples.from_arrays(*x, 2.0 * x[2], rate=100.0), method="map")
+        identify(Spring(), Samples.from_arrays(*x, 2.0 * x[2] + x[0], rate=100.0), method="map")

@@ -28,7 +28,6 @@ from dynid.model import complete, robot_model
 from dynid.model.term_capabilities import capabilities
 from dynid.regression import Regression, Stacked
 from dynid.regression.known import known_parameters
-from dynid.robot.nominal import TYPICAL_MASS, robot_reach
 from dynid.threads import one_blas_thread
 
 Fill = Literal["auto", "central", "nominal"]
@@ -37,7 +36,6 @@ Fill = Literal["auto", "central", "nominal"]
 _FILL_TOLERANCE = 1e-2
 _SOLVER_TOLERANCE = 1e-13  # of the squared torques (3e-7 of a torque): accuracy of the solver
 _MAX_MASS_RATIO = 10.0  # relative to the masses of the robot file: upper bound
-_MAX_TYPICAL_RATIO = 100.0  # relative to the mass that is typical of the robot's length: upper bound
 _LARGEST_LOSS = 10.0  # relative to the measured torque: upper bound of friction and offset
 # Change of a value by constraints in standard errors for independent rows. With autocorrelated residuals the true
 # standard errors are several times larger.
@@ -123,17 +121,11 @@ def _add_row(problem: Problem, found: dict[str, Array], row: Array) -> None:
 
 
 def _heaviest(problem: Problem, limits: Sequence[MassLimit]) -> float:
-    """Return an upper bound of the robot's mass, kg, which keeps masses without effect on the torques finite.
-
-    It is far above any true mass: ten times the nominal or allowed mass, a hundred times the mass that is typical of
-    the robot's length, and at least a tonne.
-    """
-    robot = complete(problem.model).robot
-    typical = 0.0 if robot is None else _MAX_TYPICAL_RATIO * TYPICAL_MASS * robot_reach(robot) ** 2.5
+    """Return an upper bound of the robot's mass, kg: ten times the nominal or allowed mass, and at least a tonne."""
     masses = [problem.model.parameters.items[places[9]].nominal or 0.0
               for places in problem.model.parameters.bodies.values()]
     allowed = sum((limit.low or 0.0) if limit.high is None else limit.high for limit in limits)
-    return max(HEAVIEST, typical, _MAX_MASS_RATIO * sum(max(mass, 0.0) for mass in masses), _MAX_MASS_RATIO * allowed)
+    return max(HEAVIEST, _MAX_MASS_RATIO * sum(max(mass, 0.0) for mass in masses), _MAX_MASS_RATIO * allowed)
 
 
 def largest_values(problem: Problem) -> dict[str, float]:

@@ -10,13 +10,13 @@ predicted better, and the consistent robot is the one to be written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import tee
 from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array
+from dynid.arrays import Array, Ints
 from dynid.consistency import Consistency, Fit, fit
 from dynid.consistency.consistency import MARGIN
 from dynid.consistency.prior import (
@@ -58,6 +58,11 @@ INCONSISTENCIES = (0.0, 0.1, 1.0, 10.0)
 # cost little if data are many, while consistent ones that the data contradict may double the error.
 DEVIATION_ERRORS = 0.5
 _MIN_BLOCKS = 4  # blocks of time for a comparison of deviations
+MAX_MASS_RATIO = 100.0  # largest total mass relative to the nominal one
+# Relative error of nominal bodies that are made from geometry: masses are hardly known within a factor of two.
+GEOMETRY_ERROR = 1.0
+# Standard errors by which a prior may move base parameters away from the data: their root mean square, and the largest.
+MAX_RMS_MOVE, MAX_MOVE = 0.5, 1.5
 _EXACT_SHARE = 1e-10  # of the squared torques: smaller errors are those of rounding
 
 
@@ -100,6 +105,9 @@ def maximum_posterior(problem: Problem, *, strength: float | None = None, incons
                          code="bad-inconsistency")
     consistency = problem_consistency(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
     bodies = believable_bodies(problem)
+    # Undetermined masses follow the nominal robot, so that the bound of the total mass may be far above any true mass.
+    consistency = replace(consistency, heaviest=max(
+        consistency.heaviest, MAX_MASS_RATIO * sum(float(matrix[3, 3]) for matrix in bodies.matrices.values())))
     return _estimate("map", problem, consistency, nominal_of(consistency, bodies.matrices), "entropic", strength,
                      bodies, inconsistency)
 
@@ -127,15 +135,20 @@ def _estimate(name: str, problem: Problem, consistency: Consistency, nominal: No
         weights = joint_weights(problem.regression)
         solution = solve(problem.regression, problem.regression.stack(weights))
         found = _in_turn(problem, consistency, nominal, metric, weights, strength,
-                         has_mass=bodies is None or bodies.has_mass, may_deviate=inconsistency is None)
+                         has_mass=bodies is None or bodies.has_mass, may_deviate=bodies is not None)
+        if bodies is not None:
+            found = replace(found, assumed=np.concatenate([np.zeros(0, dtype=np.int64), *(
+                columns for name, columns in consistency.bodies.items() if bodies.sources.get(name) != "file")]))
+        deviating = _Deviating.from_fit(problem, consistency, found)
+        width = deviating.choose(problem, weights) if inconsistency is None else inconsistency
+        if bodies is not None and strength is None and width == 0.0:
+            found = _near_the_data(problem, consistency, found)
         chosen, penalty, on_border = found.chosen, found.penalty, False
         theta = chosen.theta
         if metric == "euclidean":
             best = _euclidean(problem, consistency, found.nominal, found.stacked, found.prior, chosen.strength)
             theta, on_border = best.theta, bool(best.active)
         theta = consistency.with_known(theta)
-        deviating = _Deviating.from_fit(problem, consistency, found)
-        width = deviating.choose(problem) if inconsistency is None else inconsistency
         more: dict[str, Any] = {}
         if bodies is not None:
             more = {"inconsistency": width, "nominal_sources": dict(bodies.sources),
@@ -165,6 +178,26 @@ def _estimate(name: str, problem: Problem, consistency: Consistency, nominal: No
         return Estimate(name, problem.model, problem.base, held.beta, solution.identified,
                         OnDemand(lambda cov_type: _uncertainty(problem, held, weights, found, cov_type)),
                         theta if width == 0.0 else None, diagnostics=facts, refit=refit)
+
+
+def _near_the_data(problem: Problem, consistency: Consistency, found: Fitted) -> Fitted:
+    """Return a fit with the strongest prior, not stronger than that of a fit, that moves no base parameter far.
+
+    The evidence assumes equal relative errors of all nominal bodies. If one of them is very wrong, the prior moves
+    parameters away from values that the data determine well. Moves are those from the fit with the weakest prior, in
+    standard errors of least squares.
+    """
+    every = _prior_fits(problem, consistency, found.nominal, "entropic", found.stacked, found.prior, None)
+    fits = [one for one in every if one.strength <= found.chosen.strength]
+    free = solve(problem.regression, found.stacked)
+    std = np.sqrt(np.maximum(np.diag(free.inverse), 0.0))
+    own = free.identified & (std > 0.0)
+    values = [problem.base.matrix @ one.theta for one in fits]
+    for one, beta in zip(fits, values, strict=True):
+        moves = (beta - values[-1])[own] / std[own]
+        if not len(moves) or (np.sqrt(np.mean(moves ** 2)) <= MAX_RMS_MOVE and np.abs(moves).max() <= MAX_MOVE):
+            return replace(found, chosen=one)
+    return replace(found, chosen=fits[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +255,12 @@ class _Deviating:
         if width > 0.0:
             slope, curvature = limit_curvature(self.consistency, chosen.theta)
             gradient, hessian = gradient - slope, hessian - curvature
+            penalty = self.fitted.penalty  # of friction, which deviates too
+            diagonal = np.sum(penalty.rows ** 2, axis=0)
+            own = np.flatnonzero(diagonal)
+            share = 1.0 / (1.0 + diagonal[own] * (width * penalty.scale[own]) ** 2)
+            gradient[own] -= (1.0 - share) * diagonal[own] * (chosen.theta - penalty.nominal)[own]
+            hessian[own, own] -= (1.0 - share) * diagonal[own]
         inside = np.linalg.inv(self.hessians)
         precision = np.linalg.inv(inside + width ** 2 * np.linalg.inv(self.nominal))
         slope = np.einsum("bij,bjk,bk->bi", precision, inside, self.gradients)
@@ -233,9 +272,13 @@ class _Deviating:
         theta = chosen.theta + free @ _solve_scaled(free.T @ information @ free, free.T @ slope)
         return PriorFit(self.consistency.with_known(theta), chosen.strength, information, chosen.evidence, chosen.free)
 
-    def choose(self, problem: Problem) -> float:
+    def choose(self, problem: Problem, scales: Array) -> float:
         """Return the smallest width of deviations that is not worse than the best one in cross-validation over blocks
-        of time, by a share of the corrected standard error (Nadeau and Bengio, 2003)."""
+        of time, by a share of the corrected standard error (Nadeau and Bengio, 2003).
+
+        scales: weights (dof,) of the joints' errors, from least squares, since residuals of a contradicted fit are no
+        noise.
+        """
         regression, weights = problem.regression, self.fitted.weights
         blocks = [block for block in regression.blocks if block.rows]
         if len(blocks) < _MIN_BLOCKS:
@@ -251,9 +294,9 @@ class _Deviating:
             others = replace(self, normal=normal, score=score)
             for i, width in enumerate(INCONSISTENCIES):
                 values = problem.base.matrix @ others.fit(problem.base, width).theta
-                losses[i, k] = sum(weight ** 2 * factor.misfit(values)
-                                   for weight, factor in zip(weights, block.factors, strict=True))
-        power = sum(weight ** 2 * factor.power for weight, factor in zip(weights, regression.factors, strict=True))
+                losses[i, k] = sum(scale ** 2 * factor.misfit(values)
+                                   for scale, factor in zip(scales, block.factors, strict=True))
+        power = sum(scale ** 2 * factor.power for scale, factor in zip(scales, regression.factors, strict=True))
         logs = np.log(losses + _EXACT_SHARE * power / len(blocks))
         best, n = logs[int(logs.mean(axis=1).argmin())], len(blocks)
         excess = logs - best
@@ -280,6 +323,7 @@ class Fitted:
         penalty: regularisation of friction.
         prior: other prior rows.
         nominal: the nominal model, with the estimated total mass if that was unknown.
+        assumed: indices (k,) of the inertial parameters of bodies whose nominal values are from geometry.
     """
 
     chosen: PriorFit
@@ -288,6 +332,7 @@ class Fitted:
     penalty: FrictionPenalty
     prior: Rows
     nominal: Nominal
+    assumed: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, weights: Array,
@@ -305,7 +350,8 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, metri
     regression = problem.regression
     stacked = regression.stack(weights, prior=False)
     known = prior_rows(problem, weights, stacked)
-    fit(consistency, problem.base, stacked, prior=known)  # raises an error for limits that contradict the data
+    if not may_deviate or consistency.centres or consistency.masses:
+        fit(consistency, problem.base, stacked, prior=known)  # raises an error for limits that contradict the data
     # Initial noise: residuals of the consistent fit with a very weak prior.
     chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, known, min(STRENGTHS)))
     ratio = 1.0
@@ -429,6 +475,11 @@ def _uncertainty(problem: Problem, solution: Solution, weights: Array, fitted: F
     score = stacked.r.T @ (stacked.rho - columns @ penalty.nominal)
     errors = NominalErrors.from_score(penalty.errors.groups, (stacked.r.T @ columns)[seen], score[seen],
                                       found.score_covariance[np.ix_(seen, seen)])
+    # Where the nominal values are those of the geometry alone, the data of other bodies do not show their errors.
+    is_assumed = np.array([group.kind in ("shape", "mass") and bool(np.any(group.half[fitted.assumed]))
+                           for group in errors.groups], dtype=bool)
+    errors = replace(errors, variances=np.where(is_assumed, np.maximum(errors.variances, GEOMETRY_ERROR ** 2),
+                                                errors.variances))
     # Known values with a standard deviation, and nearby limits, have their stated uncertainty.
     by_noise = gain @ (base.matrix.T @ found.score_covariance @ base.matrix + parts.stated) @ gain.T
     without = solve(problem.regression, stacked)

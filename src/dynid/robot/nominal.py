@@ -16,6 +16,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.robot import inertia as ten
+from dynid.robot.check import robot_reach
 from dynid.robot.robot import Body, Robot, Shape
 
 Source = Literal["file", "shapes", "joints"]
@@ -57,7 +58,7 @@ def nominal_bodies(robot: Robot, inertias: Mapping[str, Array] | None = None) ->
         inertias: inertial parameters (10,) by name of the body, instead of those of the robot's file.
     """
     bodies, lines = _bodies(robot), _lines(robot)
-    reach = robot_reach(robot)
+    reach = robot_reach(robot) or _UNKNOWN_REACH
     radius = RADIUS_SHARE * reach
     lengths = [float(np.linalg.norm(end - start)) for some in lines.values() for start, end in some]
     usual = float(np.mean(lengths)) if lengths else reach
@@ -79,21 +80,6 @@ def nominal_bodies(robot: Robot, inertias: Mapping[str, Array] | None = None) ->
                if matrices else TYPICAL_MASS * reach ** 2.5 / max(sum(c[3, 3] for c in clouds.values()), 1e-12))
     return NominalBodies({name: matrices.get(name, density * cloud) for name, cloud in clouds.items()}, sources,
                          reasons, bool(matrices), reach)
-
-
-def robot_reach(robot: Robot) -> float:
-    """Return the length of a robot, m: the longest path over the lines of its links, from the first joint outward."""
-    lines, far = _lines(robot), np.zeros(robot.dof)
-    longest = 0.0
-    for j, (name, joint) in enumerate(zip(robot.body_names, robot.joints, strict=True)):
-        width = joint.upper - joint.lower if joint.prismatic else 0.0
-        step = float(np.linalg.norm(joint.after[:3, 3])) + (width if np.isfinite(width) else 0.0)
-        if joint.parent >= 0:
-            step += float(np.linalg.norm(joint.before[:3, 3])) + far[joint.parent]
-        far[j] = step
-        beyond = max((float(np.linalg.norm(end)) for _, end in lines[name]), default=0.0)
-        longest = max(longest, step + beyond)
-    return longest if longest > 1e-6 else _UNKNOWN_REACH
 
 
 def _bodies(robot: Robot) -> dict[str, Body]:
