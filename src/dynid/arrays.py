@@ -14,12 +14,13 @@ from typing import IO, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dynid.files import MAX_SAVED_BYTES, open_file
+
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Result = TypeVar("Result")
 
-_MOST_UNPACKED = 1 << 30  # bytes: largest unpacked size of a saved result
 _MOST_READING_ATTEMPTS = 5  # attempts to read a file if other threads disturb the parser, see `parsed`
 
 
@@ -102,7 +103,7 @@ def load_arrays(path: str | Path | bytes) -> dict[str, NDArray[Any]]:
         OSError: The file cannot be opened or read.
         ValueError: The file is damaged, or larger when unpacked than the arrays of any result.
     """
-    with BytesIO(path) if isinstance(path, bytes) else open(path, "rb") as file:
+    with BytesIO(path) if isinstance(path, bytes) else open_file(path) as file:
         try:
             return parsed(lambda: _arrays(file))
         except OSError:
@@ -126,8 +127,8 @@ def parsed(read: Callable[[], Result]) -> Result:
 def _arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:
     """Return the arrays of an open .npz file by name."""
     with zipfile.ZipFile(file) as archive:
-        if sum(member.file_size for member in archive.infolist()) > _MOST_UNPACKED:
-            raise ValueError(f"the file unpacks to more than {_MOST_UNPACKED >> 20} MB, the limit for result files; "
+        if sum(member.file_size for member in archive.infolist()) > MAX_SAVED_BYTES:
+            raise ValueError(f"the file unpacks to more than {MAX_SAVED_BYTES >> 20} MB, the limit for result files; "
                              "identify again to write a new file")
     file.seek(0)
     with np.load(file, allow_pickle=False) as arrays:

@@ -1,16 +1,23 @@
-"""Atomic writing of files, checks before long computations that files can be written, and bounded reading."""
+"""Atomic writing of files, checks before long computations that files can be written, and bounded reading.
+
+This module is the only one that opens files which a user, or a file of a user, names. Only regular files are opened:
+a pipe could wait for ever, a device could have no end, and opening either could have an effect of its own. Libraries
+that open a file by its name are given a name that `check_file` has checked.
+"""
 
 from __future__ import annotations
 
 import errno
+import io
 import json
 import math
 import os
+import stat
 import tempfile
 import threading
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +25,7 @@ from dynid.errors import DynidError
 from dynid.quantities import is_physical
 
 _MOST_TEXT = 32 << 20  # bytes: largest robot or settings file
+MAX_SAVED_BYTES = 1 << 30  # bytes: largest file that dynid saved and reads again, such as one of a result
 _MOST_INTEGER = 1 << 63
 _MIN_FREE_BYTES = 8 << 20  # bytes; a page with its plots has about five million
 
@@ -70,6 +78,8 @@ def try_folder(folder: Path) -> None:
     The check is made before a long computation and leaves no file.
     """
     with writing(folder):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(folder)  # raises an error for a link that leads to itself
         place = Path(folder)
         while not place.exists():
             place = place.parent
@@ -135,11 +145,63 @@ def is_path(origin: Path, name: str) -> bool:
     return os.path.exists(origin / name) or "." in name or not separators.isdisjoint(name)
 
 
-def read_small(path: Path) -> bytes:
+def check_file(path: str | Path, *, follow: bool = True) -> Path:
+    """Return the path of a regular file; raise OSError with a sentence for anything else.
+
+    follow: whether the name may be a link; False in folders where a stranger may have placed links.
+    """
+    try:
+        _check_regular(os.stat(path, follow_symlinks=follow))
+    except ValueError:
+        raise OSError(errno.EINVAL, "the name contains a null character") from None
+    return Path(path)
+
+
+def open_file(path: str | Path, *, follow: bool = True) -> IO[bytes]:
+    """Open a regular file for reading; raise OSError with a sentence for anything else, without waiting.
+
+    follow: whether the name may be a link; False in folders where a stranger may have placed links.
+    """
+    check_file(path, follow=follow)
+    flags = ("O_RDONLY", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", *(() if follow else ("O_NOFOLLOW",)))
+    handle = os.open(path, sum(getattr(os, flag, 0) for flag in flags))
+    try:
+        _check_regular(os.fstat(handle))  # another file may have taken the name since it was checked
+    except BaseException:
+        os.close(handle)
+        raise
+    return os.fdopen(handle, "rb")
+
+
+def open_text(path: str | Path, *, errors: str = "strict", newline: str | None = None) -> IO[str]:
+    """Open a regular file of UTF-8 text for reading, as `open_file` does."""
+    return io.TextIOWrapper(open_file(path), encoding="utf-8", errors=errors, newline=newline)
+
+
+def read_file(path: str | Path, most: int, *, follow: bool = True) -> bytes:
+    """Return the content of a regular file; raise OSError if it has more than `most` bytes, counted while reading."""
+    with open_file(path, follow=follow) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"the file is larger than {most >> 20} MB")
+    return content
+
+
+def read_small(path: str | Path, *, follow: bool = True) -> bytes:
     """Return the content of a robot or settings file; raise OSError if it is implausibly large (above 32 MB)."""
-    if Path(path).stat().st_size > _MOST_TEXT:
-        raise OSError(errno.EFBIG, f"the file is larger than {_MOST_TEXT >> 20} MB")
-    return Path(path).read_bytes()
+    return read_file(path, _MOST_TEXT, follow=follow)
+
+
+def _check_regular(facts: os.stat_result) -> None:
+    """Raise OSError if a file is not a regular one."""
+    mode = facts.st_mode
+    if stat.S_ISREG(mode):
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file")
+    kind = "link" if stat.S_ISLNK(mode) else "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) \
+        else "device"
+    raise OSError(errno.EINVAL, f"it is a {kind}, not a regular file; save the data to a file and give its name")
 
 
 def toml_file(path: Path, what: str = "", error: type[DynidError] = DynidError, *, unreadable: str = "no-such-file",

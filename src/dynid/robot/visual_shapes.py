@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -12,6 +14,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import RobotError
+from dynid.files import read_file
 from dynid.robot.mjcf_text import SIZE_COUNTS, ElementPose, MjcfText, placed_geom, unique_name
 from dynid.robot.pose import from_xyz_rpy
 from dynid.robot.robot import BASE, Robot
@@ -227,11 +230,11 @@ def read_mesh(path: str | Path) -> Mesh:
         raise RobotError(f"mesh '{path.name}' has an unknown format; known formats are {', '.join(_MESH_READERS)}",
                          "convert it to STL", code="unknown-mesh-format")
     try:
-        if path.stat().st_size > MAX_MESH_BYTES:
-            raise RobotError(f"mesh '{path.name}' is larger than {MAX_MESH_BYTES >> 20} MB; use a mesh with fewer "
-                             "triangles", code="mesh-too-large")
         mesh = reader(path)
     except OSError as problem:
+        if problem.errno == errno.EFBIG:
+            raise RobotError(f"mesh '{path.name}' is larger than {MAX_MESH_BYTES >> 20} MB; use a mesh with fewer "
+                             "triangles", code="mesh-too-large") from None
         raise RobotError(f"mesh '{path.name}' cannot be read: {problem.strerror or problem}",
                          code="unreadable-file") from None
     except (ValueError, IndexError, UnicodeDecodeError, OverflowError) as problem:
@@ -287,7 +290,7 @@ def _agreement(parts: Iterable[str], wanted: tuple[str, ...]) -> int:
 
 
 def _read_stl(path: Path) -> Mesh:
-    data = path.read_bytes()
+    data = read_file(path, MAX_MESH_BYTES)
     count = int.from_bytes(data[80:84], "little") if len(data) >= _STL_HEADER_BYTES else -1
     # A binary file may begin with the word "solid" too, so its length shows the format.
     if len(data) == _STL_HEADER_BYTES + count * _STL_FACET.itemsize:
@@ -310,7 +313,7 @@ def _joined(corners: Array) -> Mesh:
 def _read_obj(path: Path) -> Mesh:
     points: list[list[float]] = []
     triangles: list[tuple[int, int, int]] = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in read_file(path, MAX_MESH_BYTES).decode("utf-8", "replace").splitlines():
         words = line.split()
         if not words:
             continue
@@ -331,7 +334,7 @@ def _read_dae(path: Path) -> Mesh:
         raise RobotError(f"mesh '{path.name}' is a COLLADA file, which the package pycollada reads; install it "
                          "(pip install pycollada), or convert the mesh to STL") from None
     try:
-        scene = collada.Collada(str(path), ignore=[collada.common.DaeError])
+        scene = collada.Collada(io.BytesIO(read_file(path, MAX_MESH_BYTES)), ignore=[collada.common.DaeError])
         points, triangles, total = [], [], 0
         for geometry in scene.scene.objects("geometry") if scene.scene else ():
             for part in geometry.primitives():

@@ -13,7 +13,7 @@ from dynid.arrays import Array, load_arrays
 from dynid.errors import DynidError
 from dynid.escape import csv_line, yaml_string
 from dynid.excitation.trajectories.trajectory import Motion, Trajectory, times
-from dynid.files import write_whole
+from dynid.files import open_text, write_whole
 from dynid.robot import numbered_joints
 from dynid.simulation import Reference
 
@@ -53,7 +53,7 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
 
 
 def _read_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:
-    with path.open(encoding="utf-8", newline="") as file:
+    with open_text(path, newline="") as file:
         try:
             head = next(csv.reader(file), [])
             rows = np.loadtxt(file, delimiter=",", ndmin=2)
