@@ -151,7 +151,7 @@ def check_file(path: str | Path, *, follow: bool = True) -> Path:
     follow: whether the name may be a link; False in folders where a stranger may have placed links.
     """
     try:
-        _check_regular(os.stat(path, follow_symlinks=follow))
+        _check_regular(os.stat(path, follow_symlinks=follow), path)
     except ValueError:
         raise OSError(errno.EINVAL, "the name contains a null character") from None
     return Path(path)
@@ -166,7 +166,7 @@ def open_file(path: str | Path, *, follow: bool = True) -> IO[bytes]:
     flags = ("O_RDONLY", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", *(() if follow else ("O_NOFOLLOW",)))
     handle = os.open(path, sum(getattr(os, flag, 0) for flag in flags))
     try:
-        _check_regular(os.fstat(handle))  # another file may have taken the name since it was checked
+        _check_regular(os.fstat(handle), path)  # another file may have taken the name since it was checked
     except BaseException:
         os.close(handle)
         raise
@@ -192,16 +192,17 @@ def read_small(path: str | Path, *, follow: bool = True) -> bytes:
     return read_file(path, _MOST_TEXT, follow=follow)
 
 
-def _check_regular(facts: os.stat_result) -> None:
+def _check_regular(facts: os.stat_result, path: str | Path) -> None:
     """Raise OSError if a file is not a regular one."""
     mode = facts.st_mode
     if stat.S_ISREG(mode):
         return
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file")
+        raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file", str(path))
     kind = "link" if stat.S_ISLNK(mode) else "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) \
         else "device"
-    raise OSError(errno.EINVAL, f"it is a {kind}, not a regular file; save the data to a file and give its name")
+    raise OSError(errno.EINVAL, f"it is a {kind}, not a regular file; save the data to a file and give its name",
+                  str(path))
 
 
 def toml_file(path: Path, what: str = "", error: type[DynidError] = DynidError, *, unreadable: str = "no-such-file",

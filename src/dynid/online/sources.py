@@ -6,6 +6,7 @@ stamp, positions, torques. Commanded positions are "reference" in JSON, or furth
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
 import sys
@@ -94,7 +95,8 @@ def growing(path: Path, dof: int, complain: Complain, patience: float) -> Iterat
     try:
         file = open_text(path, errors="replace")
     except OSError as problem:
-        raise RecordingError(f"cannot read {path}: {problem.strerror}", code="no-such-file") from None
+        raise RecordingError(f"cannot read {path}: {problem.strerror}", "the output of a program is read with --from -"
+                             if problem.errno == errno.EINVAL else "", code="no-such-file") from None
     with file:
         kept, quiet = "", time.monotonic()
         while time.monotonic() - quiet < patience:
