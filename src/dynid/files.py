@@ -167,6 +167,10 @@ def open_file(path: str | Path, *, follow: bool = True) -> IO[bytes]:
     handle = os.open(path, sum(getattr(os, flag, 0) for flag in flags))
     try:
         _check_regular(os.fstat(handle), path)  # another file may have taken the name since it was checked
+        if not os.fstat(handle).st_size and os.read(handle, 1) and not os.fstat(handle).st_size:  # such as /proc/kmsg
+            raise OSError(errno.EINVAL, "its content is made by the system while it is read, without an end that is "
+                          "known; save the data to a file and give its name", str(path))
+        os.lseek(handle, 0, os.SEEK_SET)
     except BaseException:
         os.close(handle)
         raise
