@@ -32,7 +32,6 @@ ALLOWED = {
     "files.py": "the one place",
     "arrays.py on_disk": "the program's own temporary file",
     "arrays.py Spool": "the program's own temporary file",
-    "arrays.py _arrays": "a file that load_arrays opened",
     "datasets/log_folds.py _Items": "the store's method, which reads by read_file",
     "recording/tabular.py Text": "lines of an open file, or a method of the table",
     "kernel_store.py": "compiled kernels and sources of the installation, in a folder that only the user writes",
@@ -79,7 +78,8 @@ def handles(node: ast.AST) -> Iterator[str]:
 def calls(node: ast.AST) -> bool:
     """Whether an expression has a call of `open_file`, `check_file` or `read_file`."""
     return any(isinstance(one, ast.Call) and isinstance(one.func, ast.Name)
-               and one.func.id in ("open_file", "open_text", "check_file", "read_file", "BytesIO") for one in ast.walk(node))
+               and one.func.id in ("open_file", "open_text", "check_file", "read_file", "BytesIO")
+               for one in ast.walk(node))
 
 
 def opens(node: ast.Call) -> bool:
@@ -203,8 +203,9 @@ def test_a_pipe_in_a_bag_is_refused(tmp_path: Path) -> None:
     ["inspect", "arm3r", "--log", "x"], ["identify", "arm3r", "x"], ["identify", "x"], ["check", "x"],
     ["watch", "arm3r", "--from", "x"], ["inspect", "x.toml"], ["simulate", "arm3r", "--trajectory", "x.csv"]])
 @pytest.mark.parametrize("make", [pipe, device, loop])
-def test_a_command_says_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-                                     call: list[str], make: Callable[[Path], None]) -> None:
+def test_a_command_says_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                     capsys: pytest.CaptureFixture[str], call: list[str],
+                                     make: Callable[[Path], None]) -> None:
     monkeypatch.chdir(tmp_path)
     make(Path(next(word for word in call if word.startswith("x"))))
     with pytest.raises(SystemExit) as left:

@@ -16,13 +16,17 @@ import stat
 import tempfile
 import threading
 import tomllib
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from dynid.errors import DynidError
 from dynid.quantities import is_physical
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _MOST_TEXT = 32 << 20  # bytes: largest robot or settings file
 MAX_SAVED_BYTES = 1 << 30  # bytes: largest file that dynid saved and reads again, such as one of a result
@@ -196,6 +200,35 @@ def read_small(path: str | Path, *, follow: bool = True) -> bytes:
     return read_file(path, _MOST_TEXT, follow=follow)
 
 
+def load_arrays(path: str | Path | bytes) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an .npz file, or of its bytes, by name.
+
+    Raises:
+        OSError: The file cannot be opened or read.
+        ValueError: The file is damaged, or larger when unpacked than the arrays of any result.
+    """
+    from dynid.arrays import parsed  # imported here, because it loads numpy
+    with io.BytesIO(path) if isinstance(path, bytes) else open_file(path) as file:
+        try:
+            return parsed(lambda: _arrays(file))
+        except OSError:
+            raise
+        except Exception as problem:  # zipfile, zlib and numpy raise their own exceptions for damaged files
+            raise ValueError(str(problem)) from problem
+
+
+def _arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an open .npz file by name."""
+    import numpy as np
+    with zipfile.ZipFile(file) as archive:
+        if sum(member.file_size for member in archive.infolist()) > MAX_SAVED_BYTES:
+            raise ValueError(f"the file unpacks to more than {MAX_SAVED_BYTES >> 20} MB, the limit for result files; "
+                             "identify again to write a new file")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
 def _check_regular(facts: os.stat_result, path: str | Path) -> None:
     """Raise OSError if a file is not a regular one."""
     mode = facts.st_mode
@@ -233,7 +266,7 @@ def toml_table(text: str) -> dict[str, Any]:
     numbers. Infinity and nan are allowed: the reader of a setting checks them."""
     try:
         table = tomllib.loads(text)
-        _check_numbers(table)
+        _check_values(table)
     except tomllib.TOMLDecodeError:
         raise
     except ValueError as problem:
@@ -243,12 +276,14 @@ def toml_table(text: str) -> dict[str, Any]:
     return table
 
 
-def _check_numbers(value: Any) -> None:
+def _check_values(value: Any) -> None:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
         for item in value:
-            _check_numbers(item)
+            _check_values(item)
+    elif isinstance(value, str) and "\0" in value:
+        raise ValueError("a setting contains a null character")
     elif isinstance(value, int) and not -_MOST_INTEGER <= value < _MOST_INTEGER:
         raise ValueError("a setting is an integer of more than 64 bits")
     elif isinstance(value, float) and math.isfinite(value) and not is_physical(value):

@@ -1,5 +1,6 @@
 """Hostile files that are no damage of valid ones: links, devices, pipes, very wide tables, nested tensors, chains of
-dependent joints, streams whose rows change, and absurd units. Files of others, which links lead to, stay as they are."""
+dependent joints, streams whose rows change, and absurd units. Files of others, to which links lead, stay as they are.
+"""
 
 from __future__ import annotations
 
@@ -265,17 +266,20 @@ def _mimic_chains(rng: np.random.Generator, place: Path, others: Path) -> tuple[
     return [*call, "--json"], b""
 
 
+def _changed_row(cells: list[bytes], way: int, width: int) -> list[bytes]:
+    """The cells of a row of a stream, changed in one of six ways."""
+    return ((cells + [b"1"] * 15)[:width], cells[::-1], [b"0.5", *cells[1:]], cells * 2, cells[:width],
+            [b'{"t": ' + cells[0] + b', "q": [1' + b",1" * width + b'], "tau": [1,2]}'])[way]
+
+
 def _changing_rows(rng: np.random.Generator, place: Path, others: Path) -> tuple[list[str], bytes]:
     """A stream whose rows get wider or narrower, or repeat their stamps."""
     lines = (place / "stream.csv").read_bytes().splitlines()
     for _ in range(int(rng.integers(1, 4))):
         begin, stop = sorted(rng.integers(0, len(lines), 2).tolist())
         width = int(rng.integers(0, 15))
-        change = _pick(rng, (lambda cells: (cells + [b"1"] * 15)[:width], lambda cells: cells[::-1],
-                             lambda cells: [b"0.5", *cells[1:]], lambda cells: cells * 2, lambda cells: cells[:width],
-                             lambda cells: [b'{"t": ' + cells[0] + b', "q": [1' + b",1" * width + b'], "tau": [1,2]}']
-                             if cells else cells))
-        lines[begin:stop] = [b",".join(change(line.split(b","))) for line in lines[begin:stop]]
+        way = int(rng.integers(6))
+        lines[begin:stop] = [b",".join(_changed_row(line.split(b","), way, width)) for line in lines[begin:stop]]
     content = b"\n".join(lines) + b"\n"
     more = _pick(rng, ([], ["--cutoff", "8"], ["--forgetting", "0.99"], ["--equations", "kernel"],
                        ["--friction", "viscous"]))

@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, load_arrays
+from dynid.arrays import Array
 from dynid.errors import DynidError, RecordingError
-from dynid.files import MAX_SAVED_BYTES, open_file, read_file, write_whole
+from dynid.files import MAX_SAVED_BYTES, load_arrays, open_file, read_file, write_whole
 from dynid.floating.whole_body import FloatingRules, whole_body_recording
 from dynid.model import LinearModel
 from dynid.model import chosen as chosen_joints

@@ -23,6 +23,7 @@ MAX_DATASET_FILES = 100_000  # data files of one dataset
 EPISODE_COLUMN = "episode_index"
 _SHOWN_EPISODES = 8  # missing episodes listed in a message
 _ROWS_AT_ONCE = 65_536
+_LISTS_AT_ONCE = 500  # columns of lists read at once: each takes some 100 kB of buffers
 
 
 def is_dataset(path: Path) -> bool:
@@ -182,13 +183,15 @@ class Parquet(Source):
                 lists.append(item.name)
         if lists:
             check_size(self.path, 8 * self._numbers_in(set(lists)))
-            first = next(self._file.iter_batches(batch_size=1, columns=lists), None)
-            for name in lists:
-                cell = None if first is None else first.column(name)[0]
-                if cell is None or not cell.is_valid or not len(cell):
-                    del widths[name]
-                else:
-                    widths[name] = len(cell)
+            for begin in range(0, len(lists), _LISTS_AT_ONCE):
+                names = lists[begin:begin + _LISTS_AT_ONCE]
+                first = next(self._file.iter_batches(batch_size=1, columns=names), None)
+                for name in names:
+                    cell = None if first is None else first.column(name)[0]
+                    if cell is None or not cell.is_valid or not len(cell):
+                        del widths[name]
+                    else:
+                        widths[name] = len(cell)
         return widths
 
     def _numbers_in(self, names: set[str]) -> int:

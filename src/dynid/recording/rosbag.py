@@ -285,7 +285,8 @@ def check_bag(path: Path) -> None:
             return
         content = read_file(metadata, _MOST_METADATA)
     except OSError as problem:
-        raise RecordingError(f"{problem.filename or path}: cannot be read as part of a bag, {problem.strerror}") from None
+        raise RecordingError(f"{problem.filename or path}: cannot be read as part of a bag, "
+                             f"{problem.strerror}") from None
     yaml = need("ruamel.yaml", "ROS bags", path)
     try:
         table = yaml.YAML(typ="safe").load(content.decode("utf-8", "replace"))

@@ -126,7 +126,8 @@ class Text(Source):
         }
         row = self._start + 1  # rows count from 1
         try:
-            with open_compressed_text(self.path) if self._compressed else pyarrow.OSFile(str(check_file(self.path))) as file:
+            with (open_compressed_text(self.path) if self._compressed
+                  else pyarrow.OSFile(str(check_file(self.path)))) as file:
                 for batch in [arrow.read_csv(file, **options)] if rows is None else arrow.open_csv(file, **options):
                     if any(column.null_count for column in batch.columns):
                         return done, False

@@ -44,8 +44,9 @@ Joint by joint::
 If any joint sets ``measured``, logs contain the positions of the joints that set it to true. The same applies to
 ``driven`` and torques; see `dynid.robot.followers`.
 
-With ``convention = "urdf"`` and ``urdf = "robot.urdf"``, relative to the folder of this file, the joints are the URDF's, its mimic
-joints too, and a ``[[joint]]`` has only name, follows, at, measured, driven and fixed_inertia. Closures name links of
+With ``convention = "urdf"`` and ``urdf = "robot.urdf"``, relative to the folder of this file, the joints are the
+URDF's, its mimic joints too, and a ``[[joint]]`` has only name, follows, at, measured, driven and fixed_inertia.
+Closures name links of
 the URDF. ``[[terms]]``, ``[values]`` and ``[[frame]]`` are as in other files; joint numbers in the names of values do
 not count dependent joints.
 """

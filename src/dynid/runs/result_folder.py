@@ -36,6 +36,7 @@ MANIFEST, COMMIT = "manifest.json", ".dynid-commit"
 _NEW_FOLDER_PREFIX = ".dynid-new-"
 # s: a save takes seconds, so an older unfinished one was killed; used if there are no locks
 _ABANDONED_SAVE_SECONDS = 600.0
+_BYTES_AT_ONCE = 1 << 20  # bytes hashed at once
 _MAX_READING_ATTEMPTS = 5  # attempts to read a result that other runs replace meanwhile
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
@@ -190,7 +191,7 @@ def finish(folder: Path) -> None:
     """Complete a save that was interrupted: move its files from the commit folder to their final names."""
     commit = folder / COMMIT
     if commit.is_symlink() or commit.is_file():
-        raise DynidError(f"{commit} is not a folder, although dynid makes a folder of this name while it saves a result",
+        raise DynidError(f"{commit} is not a folder, although dynid makes one of this name while it saves a result",
                          f"remove it: rm {shlex.quote(str(commit))}", code="cannot-write")
     if not commit.is_dir():
         return
@@ -263,10 +264,12 @@ def write_manifest(folder: Path) -> None:
 
 def _facts(path: Path) -> tuple[int, str]:
     """Return size and SHA-256 of a file."""
+    digest = hashlib.sha256()
     with open_file(path, follow=False) as file:
         _refuse_large(file)
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return file.tell(), digest
+        while chunk := file.read(_BYTES_AT_ONCE):
+            digest.update(chunk)
+        return file.tell(), digest.hexdigest()
 
 
 def _refuse_large(file: IO[bytes]) -> None:

@@ -23,8 +23,8 @@ from dynid.studio.workspace import SESSION
 
 _PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "clarabel", "pydantic", "jinja2")
 # Files about the machine that libraries read, such as threadpoolctl
-_SYSTEM_FILES = (os.devnull, "/dev/urandom", "/proc/self/maps", "/proc/self/status", "/proc/self/cgroup", "/proc/cpuinfo",
-                 "/proc/meminfo", "/sys/devices/system/cpu", "/sys/fs/cgroup")
+_SYSTEM_FILES = (os.devnull, "/dev/urandom", "/proc/self/maps", "/proc/self/status", "/proc/self/cgroup",
+                 "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu", "/sys/fs/cgroup")
 _BY_COMMAND = "identify at the command line: dynid identify RUN.toml --trust"
 _REFUSAL_REASON = "the studio reads only files that were uploaded to it"
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, load_arrays
+from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.escape import csv_line, yaml_string
 from dynid.excitation.trajectories.trajectory import Motion, Trajectory, times
-from dynid.files import read_file, write_whole
+from dynid.files import load_arrays, read_file, write_whole
 from dynid.robot import numbered_joints
 from dynid.simulation import Reference
 
