@@ -33,6 +33,7 @@ ALLOWED = {
     "arrays.py on_disk": "the program's own temporary file",
     "arrays.py Spool": "the program's own temporary file",
     "datasets/log_folds.py _Items": "the store's method, which reads by read_file",
+    "excitation/trajectories/trajectory_file.py _read_csv": "lines of a file that read_file read",
     "recording/tabular.py Text": "lines of an open file, or a method of the table",
     "kernel_store.py": "compiled kernels and sources of the installation, in a folder that only the user writes",
     "kernel_cache.py": "the lock of the folder of kernels",

@@ -133,3 +133,12 @@ def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
         for process in (scheduler, worker):
             process.kill()
             process.wait()
+
+
+def test_a_worker_whose_parent_was_killed_ends_without_a_word() -> None:
+    """The parent's end of the connection is reset if the parent had not read everything."""
+    class Reset:
+        def recv(self) -> object:
+            raise ConnectionResetError
+
+    processes._work(Reset(), None)

@@ -354,3 +354,12 @@ def test_columns_of_lists_of_parquet_are_read_at_once(tmp_path: Path, monkeypatc
     found = Parquet(tmp_path / "log.parquet")
     assert len(found.fields) == 300 and found.fields["c7"] == (1, 2) and len(calls) == 1
     assert found.fields is found.fields
+
+
+def test_columns_of_parquet_with_one_name_are_not_read(tmp_path: Path) -> None:
+    """Each of the names would select all columns, so that reading them would take a time that grows with the square."""
+    lists, numbers = pa.array([[1.0, 2.0]]), pa.array([1.0])
+    pq.write_table(pa.table([*[lists] * 300, numbers, numbers, numbers], names=[*["x"] * 300, "y", "y", "time"]),
+                   tmp_path / "log.parquet")
+    found = Parquet(tmp_path / "log.parquet")
+    assert list(found.fields) == ["time"] and "x, y" in found.unread

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from copy import copy
@@ -173,7 +174,14 @@ class Parquet(Source):
         def plain(kind: Any) -> bool:
             return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
+        counts = Counter(self._file.schema_arrow.names)
+        repeated = [name for name, count in counts.items() if count > 1]
+        if repeated:  # a name would select all of them
+            self.unread = f"columns are not read if several have the same name: {', '.join(repeated)[:200]!r}"
+            self.notes.append(self.unread)
         for item in self._file.schema_arrow:
+            if counts[item.name] > 1:
+                continue
             if plain(item.type) or types.is_timestamp(item.type):
                 widths[item.name] = 0
             elif types.is_fixed_size_list(item.type) and plain(item.type.value_type):
