@@ -5,7 +5,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
 COPY benchmarks benchmarks
 COPY reproductions reproductions
-RUN python -m pip install --no-cache-dir --no-compile ".[studio,logs]" \
+RUN python -m pip install --no-cache-dir --no-compile -c constraints.txt ".[studio,logs]" \
     && useradd --create-home user \
     && mkdir /data && chown user /data
 USER user

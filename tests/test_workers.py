@@ -17,6 +17,7 @@ from worker_jobs import dies, killed_once, raises, slow
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.workers import Workers
+from dynid.workers.processes import _work
 
 ITEMS = [3, 1, 4, 1, 5]
 
@@ -133,3 +134,12 @@ def test_a_scheduler_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
         for process in (scheduler, worker):
             process.kill()
             process.wait()
+
+
+def test_a_worker_whose_parent_was_killed_ends_without_a_word() -> None:
+    """The parent's end of the connection is reset if the parent had not read everything."""
+    class Reset:
+        def recv(self) -> object:
+            raise ConnectionResetError
+
+    _work(Reset(), None)

@@ -7,8 +7,6 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from io import BytesIO
-from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import numpy as np
@@ -19,7 +17,6 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Result = TypeVar("Result")
 
-_MOST_UNPACKED = 1 << 30  # bytes: largest unpacked size of a saved result
 _MOST_READING_ATTEMPTS = 5  # attempts to read a file if other threads disturb the parser, see `parsed`
 
 
@@ -95,22 +92,6 @@ def save_arrays(file: IO[bytes], arrays: Mapping[str, Any]) -> None:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
-def load_arrays(path: str | Path | bytes) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an .npz file, or of its bytes, by name.
-
-    Raises:
-        OSError: The file cannot be opened or read.
-        ValueError: The file is damaged, or larger when unpacked than the arrays of any result.
-    """
-    with BytesIO(path) if isinstance(path, bytes) else open(path, "rb") as file:
-        try:
-            return parsed(lambda: _arrays(file))
-        except OSError:
-            raise
-        except Exception as problem:  # zipfile, zlib and numpy raise their own exceptions for damaged files
-            raise ValueError(str(problem)) from problem
-
-
 def parsed(read: Callable[[], Result]) -> Result:
     """Return the result of a function that reads arrays from the start of a file; a failed call is repeated.
 
@@ -121,14 +102,3 @@ def parsed(read: Callable[[], Result]) -> Result:
         with suppress(SystemError):
             return read()
     return read()
-
-
-def _arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an open .npz file by name."""
-    with zipfile.ZipFile(file) as archive:
-        if sum(member.file_size for member in archive.infolist()) > _MOST_UNPACKED:
-            raise ValueError(f"the file unpacks to more than {_MOST_UNPACKED >> 20} MB, the limit for result files; "
-                             "identify again to write a new file")
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in arrays.files}

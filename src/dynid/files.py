@@ -1,23 +1,35 @@
-"""Atomic writing of files, checks before long computations that files can be written, and bounded reading."""
+"""Atomic writing of files, checks before long computations that files can be written, and bounded reading.
+
+This module is the only one that opens files which a user, or a file of a user, names. Only regular files are opened:
+a pipe could wait for ever, a device could have no end, and opening either could have an effect of its own. Libraries
+that open a file by its name are given a name that `check_file` has checked.
+"""
 
 from __future__ import annotations
 
 import errno
+import io
 import json
 import math
 import os
+import stat
 import tempfile
 import threading
 import tomllib
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from dynid.errors import DynidError
 from dynid.quantities import is_physical
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 _MOST_TEXT = 32 << 20  # bytes: largest robot or settings file
+MAX_SAVED_BYTES = 1 << 30  # bytes: largest file that dynid saved and reads again, such as one of a result
 _MOST_INTEGER = 1 << 63
 _MIN_FREE_BYTES = 8 << 20  # bytes; a page with its plots has about five million
 
@@ -70,6 +82,8 @@ def try_folder(folder: Path) -> None:
     The check is made before a long computation and leaves no file.
     """
     with writing(folder):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(folder)  # raises an error for a link that leads to itself
         place = Path(folder)
         while not place.exists():
             place = place.parent
@@ -135,11 +149,97 @@ def is_path(origin: Path, name: str) -> bool:
     return os.path.exists(origin / name) or "." in name or not separators.isdisjoint(name)
 
 
-def read_small(path: Path) -> bytes:
+def check_file(path: str | Path, *, follow: bool = True) -> Path:
+    """Return the path of a regular file; raise OSError with a sentence for anything else.
+
+    follow: whether the name may be a link; False in folders where a stranger may have placed links.
+    """
+    try:
+        _check_regular(os.stat(path, follow_symlinks=follow), path)
+    except ValueError:
+        raise OSError(errno.EINVAL, "the name contains a null character") from None
+    return Path(path)
+
+
+def open_file(path: str | Path, *, follow: bool = True) -> IO[bytes]:
+    """Open a regular file for reading; raise OSError with a sentence for anything else, without waiting.
+
+    follow: whether the name may be a link; False in folders where a stranger may have placed links.
+    """
+    check_file(path, follow=follow)
+    flags = ("O_RDONLY", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", *(() if follow else ("O_NOFOLLOW",)))
+    handle = os.open(path, sum(getattr(os, flag, 0) for flag in flags))
+    try:
+        _check_regular(os.fstat(handle), path)  # another file may have taken the name since it was checked
+        if not os.fstat(handle).st_size and os.read(handle, 1) and not os.fstat(handle).st_size:  # such as /proc/kmsg
+            raise OSError(errno.EINVAL, "its content is made by the system while it is read, without an end that is "
+                          "known; save the data to a file and give its name", str(path))
+        os.lseek(handle, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(handle)
+        raise
+    return os.fdopen(handle, "rb")
+
+
+def open_text(path: str | Path, *, errors: str = "strict", newline: str | None = None) -> IO[str]:
+    """Open a regular file of UTF-8 text for reading, as `open_file` does."""
+    return io.TextIOWrapper(open_file(path), encoding="utf-8", errors=errors, newline=newline)
+
+
+def read_file(path: str | Path, most: int, *, follow: bool = True) -> bytes:
+    """Return the content of a regular file; raise OSError if it has more than `most` bytes, counted while reading."""
+    with open_file(path, follow=follow) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"the file is larger than {most >> 20} MB")
+    return content
+
+
+def read_small(path: str | Path, *, follow: bool = True) -> bytes:
     """Return the content of a robot or settings file; raise OSError if it is implausibly large (above 32 MB)."""
-    if Path(path).stat().st_size > _MOST_TEXT:
-        raise OSError(errno.EFBIG, f"the file is larger than {_MOST_TEXT >> 20} MB")
-    return Path(path).read_bytes()
+    return read_file(path, _MOST_TEXT, follow=follow)
+
+
+def load_arrays(path: str | Path | bytes) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an .npz file, or of its bytes, by name.
+
+    Raises:
+        OSError: The file cannot be opened or read.
+        ValueError: The file is damaged, or larger when unpacked than the arrays of any result.
+    """
+    from dynid.arrays import parsed  # imported here, because it loads numpy
+    with io.BytesIO(path) if isinstance(path, bytes) else open_file(path) as file:
+        try:
+            return parsed(lambda: _arrays(file))
+        except OSError:
+            raise
+        except Exception as problem:  # zipfile, zlib and numpy raise their own exceptions for damaged files
+            raise ValueError(str(problem)) from problem
+
+
+def _arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an open .npz file by name."""
+    import numpy as np
+    with zipfile.ZipFile(file) as archive:
+        if sum(member.file_size for member in archive.infolist()) > MAX_SAVED_BYTES:
+            raise ValueError(f"the file unpacks to more than {MAX_SAVED_BYTES >> 20} MB, the limit for result files; "
+                             "identify again to write a new file")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def _check_regular(facts: os.stat_result, path: str | Path) -> None:
+    """Raise OSError if a file is not a regular one."""
+    mode = facts.st_mode
+    if stat.S_ISREG(mode):
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file", str(path))
+    kind = "link" if stat.S_ISLNK(mode) else "pipe" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) \
+        else "device"
+    raise OSError(errno.EINVAL, f"it is a {kind}, not a regular file; save the data to a file and give its name",
+                  str(path))
 
 
 def toml_file(path: Path, what: str = "", error: type[DynidError] = DynidError, *, unreadable: str = "no-such-file",
@@ -166,7 +266,7 @@ def toml_table(text: str) -> dict[str, Any]:
     numbers. Infinity and nan are allowed: the reader of a setting checks them."""
     try:
         table = tomllib.loads(text)
-        _check_numbers(table)
+        _check_values(table)
     except tomllib.TOMLDecodeError:
         raise
     except ValueError as problem:
@@ -176,12 +276,14 @@ def toml_table(text: str) -> dict[str, Any]:
     return table
 
 
-def _check_numbers(value: Any) -> None:
+def _check_values(value: Any) -> None:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
         for item in value:
-            _check_numbers(item)
+            _check_values(item)
+    elif isinstance(value, str) and "\0" in value:
+        raise ValueError("a setting contains a null character")
     elif isinstance(value, int) and not -_MOST_INTEGER <= value < _MOST_INTEGER:
         raise ValueError("a setting is an integer of more than 64 bits")
     elif isinstance(value, float) and math.isfinite(value) and not is_physical(value):

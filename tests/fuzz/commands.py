@@ -160,7 +160,7 @@ def command_case(name: str, rng: np.random.Generator, inputs: Path, place: Path)
         arguments += [f"{option}={value}"]
     given = (place / "stream.csv").read_bytes() if name == "watch-stdin" else b""
     with _sending(place, arguments) if name == "watch-udp" else contextlib.nullcontext():
-        return _wrong(arguments, given, place, family)
+        return wrong_of(arguments, given, place, family)
 
 
 def undamaged(name: str, inputs: Path, place: Path) -> str:
@@ -170,7 +170,7 @@ def undamaged(name: str, inputs: Path, place: Path) -> str:
     family, arguments = FAMILIES[name], list(FAMILIES[name].call)
     given = (place / "stream.csv").read_bytes() if name == "watch-stdin" else b""
     with _sending(place, arguments) if name == "watch-udp" else contextlib.nullcontext():
-        return _wrong(arguments, given, place, family, refusals=False)
+        return wrong_of(arguments, given, place, family, refusals=False)
 
 
 def _damage(place: Path, name: str, rng: np.random.Generator) -> None:
@@ -189,7 +189,7 @@ def _damage(place: Path, name: str, rng: np.random.Generator) -> None:
         write_manifest(folder)
 
 
-def _wrong(arguments: list[str], given: bytes, place: Path, family: Family, refusals: bool = True) -> str:
+def wrong_of(arguments: list[str], given: bytes, place: Path, family: Family, refusals: bool = True) -> str:
     """What is wrong with what a command line does, with its last words; empty where nothing is. refusals: whether it
     may end in a sentence."""
     out, err, code = io.StringIO(), io.StringIO(), None

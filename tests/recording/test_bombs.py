@@ -9,7 +9,7 @@ import resource
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from scipy.io import loadmat, savemat
 
 from dynid.cli.main import main
 from dynid.errors import RecordingError
+from dynid.recording import tabular
+from dynid.recording.lerobot import Parquet
 from dynid.recording.log_reading import read
 from dynid.recording.unpacking import LIMIT_VARIABLE
 
@@ -314,3 +316,50 @@ def test_matlab_v4_is_read_as_before(tmp_path: Path) -> None:
     (tmp_path / "log.mat").write_bytes(raw[:4] + struct.pack("<2i", 2**30, 2**10) + raw[12:])
     with refused(RecordingError, "damaged-file", "log.mat"):
         read(tmp_path / "log.mat")
+
+
+# -- many columns -----------------------------------------------------------------------------------------------------
+class CountedNames(list[str]):
+    """Names of columns that count how often all of them are looked at."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[str]:
+        CountedNames.looks += 1
+        return super().__iter__()
+
+    def index(self, *_: Any) -> int:
+        raise AssertionError("a name is looked for in all names")
+
+
+@pytest.mark.parametrize("names", [[f"x{i}sec" for i in range(2000)], ["q1"] * 2000, [f"q{i}" for i in range(2000)],
+                                   [f"column {i}" for i in range(2000)]])
+def test_the_names_of_columns_are_not_looked_at_once_for_each_of_them(tmp_path: Path, names: list[str],
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    unique = tabular.Text._unique_names
+    monkeypatch.setattr(tabular.Text, "_unique_names", lambda self, given: CountedNames(unique(self, given)))
+    monkeypatch.setattr(CountedNames, "looks", 0)
+    (tmp_path / "log.csv").write_text(",".join(["time", *names]) + "\n" + ",".join("1" * 2001) + "\n")
+    with pytest.raises(RecordingError):
+        read(tmp_path / "log.csv")
+    assert CountedNames.looks < 20
+
+
+def test_columns_of_lists_of_parquet_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pq.write_table(pa.table({f"c{i}": [[1.0, 2.0]] for i in range(300)}), tmp_path / "log.parquet")
+    calls = []
+    batches = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches",
+                        lambda self, *given, **named: calls.append(1) or batches(self, *given, **named))
+    found = Parquet(tmp_path / "log.parquet")
+    assert len(found.fields) == 300 and found.fields["c7"] == (1, 2) and len(calls) == 1
+    assert found.fields is found.fields
+
+
+def test_columns_of_parquet_with_one_name_are_not_read(tmp_path: Path) -> None:
+    """Each of the names would select all columns, so that reading them would take a time that grows with the square."""
+    lists, numbers = pa.array([[1.0, 2.0]]), pa.array([1.0])
+    pq.write_table(pa.table([*[lists] * 300, numbers, numbers, numbers], names=[*["x"] * 300, "y", "y", "time"]),
+                   tmp_path / "log.parquet")
+    found = Parquet(tmp_path / "log.parquet")
+    assert list(found.fields) == ["time"] and "x, y" in found.unread

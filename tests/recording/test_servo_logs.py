@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import resource
 import struct
 import sys
 import types
@@ -451,3 +452,54 @@ def test_a_joint_that_rests_where_it_is_commanded_is_no_fault(tmp_path: Path) ->
 def test_factors_of_other_signals_only(tmp_path: Path) -> None:
     with refused(RecordingError, "wrong-setting", "position"):
         read(plain(tmp_path / "log.csv", np.arange(9.0), np.zeros(9)), torque_free=True, scale={"position": 2.0})
+
+
+@pytest.mark.parametrize("key", [b"N" + b"\x85" * 500_000, b")" + b"\x85" * 900_000], ids=["none", "empty"])
+def test_nested_tuples_as_a_key_do_not_end_the_process(tmp_path: Path, key: bytes) -> None:
+    """Python would compute the hash of such a key by recursion, and end with a segmentation fault."""
+    with refused(RecordingError, "bad-recording", "a.pt"):
+        read(_archive(tmp_path / "a.pt", b"\x80\x02}" + key + b"K\x01s."))
+    with refused(RecordingError, "bad-recording", "key of a table"):
+        read(_archive(tmp_path / "a.pt", b"\x80\x02}" + key[:1000] + b"K\x01s."))
+
+
+def _text(value: str) -> bytes:
+    return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+
+def test_views_of_one_storage_are_counted_each(tmp_path: Path) -> None:
+    """60 views of 64 MB of half floats would take 15 GB."""
+    size = 32 << 20
+    storage = (b"(" + _text("storage") + b"ctorch\nHalfStorage\n" + _text("0") + _text("cpu") + b"J"
+               + struct.pack("<i", size) + b"tQ")
+    tensor = (b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"K\x00J" + struct.pack("<i", size)
+              + b"\x85K\x01\x85\x89}tR")
+    pickled = b"\x80\x02}(" + b"".join(_text(f"q{k}") + tensor for k in range(60)) + b"u."
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with refused(RecordingError, "too-large", "unpacks to more than"):
+        read(_archive(tmp_path / "a.pt", pickled, bytes(2 * size)))
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 500  # MB
+
+
+def test_tables_in_which_one_table_occurs_often_are_refused(tmp_path: Path) -> None:
+    """Eight tables inside each other, each with a hundred times the next one: 10^16 entries in 6 kB."""
+    pickled, inner = b"\x80\x02", b"}"
+    for level in range(8):
+        pickled += inner + b"q" + bytes([level])
+        inner = b"}(" + b"".join(_text(f"k{k}") + b"h" + bytes([level]) for k in range(100)) + b"u"
+    with refused(RecordingError, "bad-recording", "entries"):
+        read(_archive(tmp_path / "a.pt", pickled + inner + b"."))
+
+
+@pytest.mark.parametrize("pickled", [b"\x80\x02" + b"(t" * 250_000 + b".", b"\x80\x02" + b"(" * 300_000 + b"."])
+def test_a_description_of_very_many_instructions_is_refused(tmp_path: Path, pickled: bytes) -> None:
+    with refused(RecordingError, "bad-recording", "a.pt"):
+        read(_archive(tmp_path / "a.pt", pickled))
+
+
+def test_names_that_are_nested_are_not_written_out(tmp_path: Path) -> None:
+    """The text of forty tuples, each with the one before twice, would have 10^12 characters."""
+    nested = b")" + b"".join(b"q" + bytes([k]) + b"h" + bytes([k]) + b"\x86" for k in range(40)) + b"q\x28"
+    storage = nested + b"(" + _text("storage") + b"ctorch\nFloatStorage\nh\x28" + _text("cpu") + b"K\x01tQ"
+    with refused(RecordingError, "bad-recording", "not a text"):
+        read(_archive(tmp_path / "a.pt", b"\x80\x02" + storage + b"."))

@@ -21,8 +21,8 @@ from dynid.recording import Recording
 from dynid.recording.write import write_npz
 from dynid.robot import Robot
 from dynid.runs import ModelSettings, Run, RunSettings, run
-from dynid.runs.result_folder import COMMIT, MANIFEST
-from dynid.runs.results import load, save
+from dynid.runs.result_folder import COMMIT, MANIFEST, finish, read_result
+from dynid.runs.results import check_output, load, load_regression, save
 
 URDF = """<robot name="one"><link name="base"/>
   <link name="arm"><inertial><origin xyz="0.1 0 0"/><mass value="2"/>
@@ -83,7 +83,7 @@ def kill_saves(runs: tuple[Run, Run], folder: Path, times: int, own: dict[str, b
             found = files(folder)
             assert set(found) in (set(wholes[0]), set(wholes[1]))
         estimate, _ = load(folder)
-        found = {name: data for name, data in files(folder).items() if name not in own}
+        found = {name: data for name, data in read_result(folder, files).items() if name not in own}
         which = int(estimate.method == "ols")
         assert found["parameters.toml"] == wholes[which]["parameters.toml"]
         assert set(found) == set(wholes[which])
@@ -111,15 +111,74 @@ def test_two_hundred_killed_saves_leave_whole_results(runs, tmp_path, own):
 
 
 @pytest.mark.parametrize("moved", range(5))
-def test_a_save_killed_among_its_last_moves_is_finished_by_who_reads(runs, tmp_path, moved):
+def test_a_save_killed_among_its_last_moves_is_read_whole_and_finished_by_the_next_save(runs, tmp_path, moved):
     save(runs[0], tmp_path / "out", report=False)
     save(runs[1], tmp_path / "new", report=False)
     wanted = files(tmp_path / "new")
     (tmp_path / "new").rename(tmp_path / "out" / COMMIT)
     for name in sorted(wanted.keys() - {MANIFEST})[:moved]:
         (tmp_path / "out" / COMMIT / name).replace(tmp_path / "out" / name)
-    assert load(tmp_path / "out")[0].method == "ols"
+    before = entries(tmp_path / "out")
+    estimate, settings = load(tmp_path / "out")
+    assert estimate.method == "ols" and Path(settings.robot).is_file()
+    assert load_regression(tmp_path / "out", estimate) is not None
+    assert read_result(tmp_path / "out", files) == wanted
+    assert entries(tmp_path / "out") == before
+    finish(tmp_path / "out")
     assert files(tmp_path / "out") == wanted and not (tmp_path / "out" / COMMIT).exists()
+
+
+def entries(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Every entry below a folder: its inode, mode, and time of change."""
+    return {path.relative_to(folder).as_posix(): (path.lstat().st_ino, path.lstat().st_mode, path.lstat().st_mtime_ns)
+            for path in (folder, *folder.rglob("*"))}
+
+
+def test_a_link_named_like_an_interrupted_save_is_not_followed(runs, tmp_path):
+    for name in ("victim", "out"):
+        save(runs[0], tmp_path / name, report=False)
+    (tmp_path / "out" / COMMIT).symlink_to(tmp_path / "victim")
+    before = entries(tmp_path)
+    assert load(tmp_path / "out")[0].method == runs[0].estimate.method
+    assert entries(tmp_path) == before
+    with refused(DynidError, "cannot-write", f"rm {tmp_path / 'out' / COMMIT}"):
+        save(runs[1], tmp_path / "out", force=True, report=False)
+    assert entries(tmp_path) == before
+    (tmp_path / "out" / COMMIT).unlink()
+    save(runs[1], tmp_path / "out", force=True, report=False)
+
+
+def test_an_unfinished_save_of_a_stranger_does_not_lead_outside(runs, tmp_path):
+    save(runs[0], tmp_path / "out", report=False)
+    save(runs[1], tmp_path / "new", report=False)
+    (tmp_path / "mine").write_bytes((tmp_path / "new" / "run.toml").read_bytes())
+    (tmp_path / "new" / "run.toml").unlink()
+    (tmp_path / "new" / "run.toml").symlink_to(tmp_path / "mine")
+    (tmp_path / "new").rename(tmp_path / "out" / COMMIT)
+    before = entries(tmp_path)
+    with refused(DynidError, "no-result", "run.toml: it is a link"):
+        load(tmp_path / "out")
+    assert entries(tmp_path) == before
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"),
+                                  lambda path: path.symlink_to("copy"),
+                                  lambda path: (path.touch(), os.truncate(path, 1 << 40))],
+                         ids=["pipe", "device", "link", "huge"])
+@pytest.mark.parametrize("name", [MANIFEST, "estimate.npz"])
+def test_a_file_of_a_result_that_is_none_is_refused_at_once(runs, tmp_path, make, name):
+    save(runs[0], tmp_path / "out", report=False)
+    path = tmp_path / "out" / name
+    path.rename(tmp_path / "out" / "copy")
+    make(path)
+    with pytest.raises(DynidError, match=name):
+        load(tmp_path / "out")
+
+
+def test_a_folder_that_is_a_link_to_itself_is_refused_before_the_computation(runs, tmp_path):
+    (tmp_path / "L").symlink_to(tmp_path / "L")
+    with refused(DynidError, "cannot-write", "link"):
+        check_output(tmp_path / "L")
 
 
 @pytest.mark.parametrize("name", ["parameters.toml", "estimate.npz", "regression.npz", "run.toml", "robot.urdf"])

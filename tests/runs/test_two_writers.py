@@ -35,8 +35,8 @@ def write(folder: Path, text: str, *, replace: bool = True, wait: float = 0.0) -
 
 def whose(folder: Path) -> str:
     """Who wrote the whole result in a folder."""
-    def read() -> set[str]:
-        return {(folder / name).read_text() for name in NAMES}
+    def read(place: Path) -> set[str]:
+        return {(place / name).read_text() for name in NAMES}
 
     texts = read_result(folder, read)
     assert len(texts) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -95,21 +96,35 @@ def test_a_prior_that_names_a_python_file_is_refused(client: Client, opened: Ope
     client.settings(robot="arm.urdf", logs=["log.csv"])
 
 
-@pytest.mark.parametrize("name", ["../../secret.urdf", "{place}/secret.urdf"])
-def test_a_robot_table_that_names_another_file(client: Client, place: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["../../secret.urdf", "{place}/secret.urdf", "../session.json", "../files/arm.urdf",
+                                  "/dev/stdin", "/dev/zero", "/dev/fd/0", "/proc/self/environ", "/proc/self/fd/0",
+                                  "/proc/self/maps", "/sys/kernel/uevent_helper", "C:\\\\secret.urdf", "\\u0000"])
+def test_a_robot_table_names_a_file_beside_it(client: Client, place: Path, name: str) -> None:
     client.upload("table.toml", "robot", f'convention = "urdf"\nurdf = "{name}"\n'.replace("{place}", str(place)))
-    assert client.settings(robot="table.toml").status_code == 200
-    answer = client.task("robot")
-    assert answer.status_code == 422 and SECRET not in answer.text
-    assert "uploaded" in answer.json()["error"]["sentence"] or "'urdf'" in answer.json()["error"]["sentence"]
+    for answer in (client.settings(robot="table.toml"), client.task("robot", candidate="table.toml")):
+        assert answer.status_code == 422 and SECRET not in answer.text
+        assert "not in the same folder" in answer.json()["error"]["sentence"], answer.text
+    assert client.task("robot", candidate="arm.urdf").status_code == 200  # the worker still answers
 
 
-def test_the_secret_of_the_cookie_is_not_read(client: Client) -> None:
+def test_a_robot_table_beside_its_urdf_is_read(client: Client) -> None:
+    client.upload("table.toml", "robot", 'convention = "urdf"\nurdf = "arm.urdf"\n')
+    assert client.task("robot", candidate="table.toml").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/mem", "/proc/self/environ", "/proc/1/maps", "/sys/kernel/mm",
+                                  "/dev/tty"])
+def test_devices_and_processes_are_outside_the_limits_of_a_worker(tmp_path: Path, path: str) -> None:
+    with pytest.raises(PermissionError, match="uploaded"):
+        Confinement(tmp_path)._audit("open", (path, "r", 0))
+    Confinement(tmp_path)._audit("open", (os.devnull, "w", 0))
+
+
+def test_the_secret_of_the_cookie_is_not_read(client: Client, tmp_path: Path) -> None:
     """Though it is in the studio's folder."""
-    client.upload("table.toml", "robot", 'convention = "urdf"\nurdf = "../session.json"\n')
-    assert client.settings(robot="table.toml").status_code == 200
-    answer = client.task("robot")
-    assert answer.status_code == 422 and "reads only files that were uploaded" in answer.json()["error"]["sentence"]
+    (tmp_path / "session.json").touch()
+    with pytest.raises(PermissionError, match="uploaded"):
+        Confinement(tmp_path)._audit("open", (str(tmp_path / "session.json"), "r", 0))
 
 
 @pytest.mark.parametrize("mesh", ["{place}/secret.stl", "file://{place}/secret.stl", "../../secret.stl",

@@ -16,8 +16,9 @@ from studio_client import Client, log_of, served, urdf
 
 from dynid import Robot
 from dynid.errors import DynidError
+from dynid.studio.errors import Refusal
 from dynid.studio.server import open_studio
-from dynid.studio.workspace import MARKER, claim
+from dynid.studio.workspace import MARKER, StudioFolder, claim
 
 
 def contents(folder: Path) -> dict[str, tuple[bytes, int, int]]:
@@ -57,6 +58,75 @@ def test_a_marker_that_is_a_link_is_none(tmp_path: Path) -> None:
     with refused(DynidError, "not-a-studio-folder"):
         open_studio(tmp_path / "mine")
     assert (tmp_path / "target").read_text() == "mine"
+
+
+@pytest.mark.parametrize("marker", ["", "mine", "This folder belongs to `dynid studio`", "x" * 10_000])
+def test_a_marker_that_the_studio_did_not_write_is_none(tmp_path: Path, marker: str) -> None:
+    """Anybody can write a file of its name."""
+    before = project(tmp_path)
+    (tmp_path / MARKER).write_text(marker)
+    found = contents(before)
+    with refused(DynidError, "not-a-studio-folder"):
+        open_studio(tmp_path)
+    assert contents(tmp_path) == found
+
+
+@pytest.mark.parametrize("change", [lambda path: path.chmod(0o666), lambda path: os.link(path, path.with_name("x"))])
+def test_a_marker_that_others_could_write_is_none(tmp_path: Path, change) -> None:
+    claim(tmp_path / "a").close()
+    project(tmp_path / "a")
+    change(tmp_path / "a" / MARKER)
+    with refused(DynidError, "not-a-studio-folder"):
+        claim(tmp_path / "a")
+
+
+def test_a_marker_has_a_random_id_and_that_of_an_earlier_version_gets_one(tmp_path: Path) -> None:
+    ids = []
+    for name in ("a", "b"):
+        claim(tmp_path / name).close()
+        ids.append((tmp_path / name / MARKER).read_text().split("id: ")[1])
+    assert len(set(ids)) == 2 and all(len(one) == 33 for one in ids)
+    (tmp_path / "a" / MARKER).write_text((tmp_path / "a" / MARKER).read_text().split("id: ")[0])
+    project(tmp_path / "a")
+    claim(tmp_path / "a").close()
+    assert "id: " in (tmp_path / "a" / MARKER).read_text()
+
+
+@pytest.mark.parametrize("name", ["files", "results", "tmp", "meshes"])
+def test_a_folder_with_links_changes_nothing_outside(tmp_path: Path, name: str) -> None:
+    """As an archive of a stranger can hold it, with a marker copied from a folder of the studio."""
+    outside = project(tmp_path / "outside")
+    for path in ("tmp/session-0123456789abcdef", "session-0123456789abcdef", "20260102-000000-run", "results/x"):
+        (outside / path).mkdir(parents=True, exist_ok=True)
+    (outside / ".writing-20260102-000000-run").touch()
+    outside.chmod(0o755)
+    claim(tmp_path / "a").close()
+    (tmp_path / "a" / name).symlink_to(outside)
+    before, mode = contents(tmp_path), outside.stat().st_mode
+    with refused(DynidError, "not-a-studio-folder", name):
+        open_studio(tmp_path / "a", warm=False)
+    assert contents(tmp_path) == before and outside.stat().st_mode == mode
+
+
+def test_links_inside_the_folders_are_not_followed(tmp_path: Path) -> None:
+    outside = project(tmp_path / "outside")
+    (outside / "studio.json").write_text("{}")
+    space = StudioFolder(tmp_path / "a")
+    for place in ("results/20260101-000000-run", "files/link", "tmp/session-0123456789abcdef"):
+        (tmp_path / "a" / place).symlink_to(outside)
+    (tmp_path / "a" / "files" / "log.csv").symlink_to(outside / "files" / "log.csv")
+    space.begin_result("20260101-000000-run")
+    space.close()
+    before = contents(outside)
+    space = StudioFolder(tmp_path / "a")
+    assert space.listed() == [] and space.result_facts() == []
+    with pytest.raises(Refusal):
+        space.result("20260101-000000-run")
+    with pytest.raises(Refusal):
+        space.file_path("link/x.stl", "mesh")
+    space.settle_result("20260101-000000-run")
+    space.close()
+    assert contents(outside) == before
 
 
 @pytest.mark.parametrize("make", [lambda path: None, lambda path: path.mkdir()])

@@ -15,7 +15,7 @@ from dynid.regression import base_parameters
 from dynid.robot import Body, Frame, Joint, Robot
 from dynid.robot.loops import Closure, closed
 from dynid.robot.pose import from_xyz_rpy, translation
-from dynid.symbolic import Program, generate
+from dynid.symbolic import Program, generate, numbers
 
 WHAT = ["inverse_dynamics", "regressor", "inertia", "coriolis", "coriolis_matrix", "gravity", "friction",
         "forward_dynamics", "momentum", "energy", "following"]
@@ -291,3 +291,36 @@ def test_long_equations_have_intermediate_variables():
     """Three joints are written in full, but not where loops would make that endless."""
     text = generate(Robot.builtin("delta"), ["inverse_dynamics"], parameters="fixed").latex()
     assert "x_{1} &=" in text and len(text) < 1e5
+
+
+def chain_of_mimic_joints(count: int) -> Robot:
+    """A planar chain whose joints all depend on the first one."""
+    links = ['<link name="l0"/>']
+    for i in range(1, count + 1):
+        links.append(f'<link name="l{i}"><inertial><origin xyz="0.1 0 0"/><mass value="1"/><inertia ixx="0.01" ixy="0" '
+                     'ixz="0" iyy="0.02" iyz="0" izz="0.02"/></inertial></link>'
+                     f'<joint name="j{i}" type="continuous"><origin xyz="0.1 0 0"/><parent link="l{i - 1}"/>'
+                     f'<child link="l{i}"/><axis xyz="0 1 0"/>'
+                     + ('<mimic joint="j1" multiplier="0.5"/>' if i > 1 else "") + "</joint>")
+    return Robot.from_urdf(f'<robot name="chain">{"".join(links)}</robot>')
+
+
+def test_code_of_many_mimic_joints_takes_little_memory(monkeypatch):
+    """The regressor of the tree is computed for some samples at a time: here of 38 MB, 4 MB at once."""
+    monkeypatch.setattr(numbers, "_NUMBERS_AT_ONCE", 500_000)
+    robot = chain_of_mimic_joints(20)
+    model = Model(robot, (RigidBodies(),))
+    sizes = []
+    computed = numbers.dynamics.regressor
+    monkeypatch.setattr(numbers.dynamics, "regressor", lambda *given: sizes.append((y := computed(*given)).nbytes) or y)
+    program = generate(model, ["inverse_dynamics"], parameters="fixed")
+    assert max(sizes) <= 4e6 and sum(sizes) > 10e6
+    q, dq, ddq = np.random.default_rng(0).normal(size=(3, 5, 1))
+    expected = model.inverse_dynamics(model.parameters.nominal, q, dq, ddq)[:, 0]
+    np.testing.assert_allclose([program("inverse_dynamics", q=a, dq=b, ddq=c)[0]
+                                for a, b, c in zip(q, dq, ddq, strict=True)], expected, rtol=1e-9)
+
+
+def test_code_of_too_many_mimic_joints_is_refused():
+    with refused(NotPossibleError, "not-possible", "151 moving bodies"):
+        generate(Model(chain_of_mimic_joints(151), (RigidBodies(),)), ["inverse_dynamics"])

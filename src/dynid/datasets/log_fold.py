@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, load_arrays
+from dynid.arrays import Array
 from dynid.errors import DynidError, RecordingError
-from dynid.files import write_whole
+from dynid.files import MAX_SAVED_BYTES, load_arrays, open_file, read_file, write_whole
 from dynid.floating.whole_body import FloatingRules, whole_body_recording
 from dynid.model import LinearModel
 from dynid.model import chosen as chosen_joints
@@ -151,7 +151,7 @@ class FoldStore:
         """Add the entries of the manifest file to those of this run, which take precedence."""
         path = self.folder / MANIFEST
         try:
-            table = json.loads(path.read_text(encoding="utf-8"))
+            table = json.loads(read_file(path, MAX_SAVED_BYTES))
             found = {place: ManifestEntry.from_table(one) for place, one in table["logs"].items()}
         except FileNotFoundError:
             return
@@ -181,7 +181,7 @@ class FoldStore:
         path = self.path(entry.sha256)
         while True:
             try:
-                with path.open("rb") as file:
+                with open_file(path) as file:
                     packed, read_file = file.read(), os.fstat(file.fileno())
             except OSError as problem:
                 raise DynidError(f"the compressed log of {entry.source} cannot be read from {path}: "
@@ -198,7 +198,7 @@ class FoldStore:
     def read_bytes(self, entry: ManifestEntry) -> bytes:
         """Return a compressed log as bytes; empty if its file is missing."""
         try:
-            return self.path(entry.sha256).read_bytes()
+            return read_file(self.path(entry.sha256), MAX_SAVED_BYTES)
         except OSError:
             return b""
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, load_arrays, save_arrays
+from dynid.arrays import Array, save_arrays
 from dynid.errors import ModelError
 from dynid.estimate.estimate import Diagnostics, Estimate
 from dynid.estimate.iterations import Iteration, StepMotion
 from dynid.estimate.uncertainty import OnDemand, Uncertainty
-from dynid.files import write_whole
+from dynid.files import load_arrays, write_whole
 from dynid.findings import Note
 from dynid.model import LinearModel, complete
 from dynid.plain import finite

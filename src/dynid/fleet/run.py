@@ -23,7 +23,7 @@ from dynid.datasets.log_fold import FoldStore, LogFold, ManifestEntry, signature
 from dynid.datasets.log_folds import FoldedLogs, Folding, FoldJob, LogInMemory, fold_each, none_usable
 from dynid.errors import DynidError, ModelError, NotPossibleError
 from dynid.estimate.fitted import fitted_model
-from dynid.files import write_whole
+from dynid.files import read_small, write_whole
 from dynid.fleet.change_detection import LogEstimates, PartChange, Series, changes
 from dynid.fleet.outliers import StandingOut, changes_prior, fleet_parts, standing_out
 from dynid.fleet.pooling import RobotInformation
@@ -325,7 +325,7 @@ def _key(settings: FleetSettings, robot: Robot) -> str:
 def _kept(path: Path) -> dict[str, Any] | None:
     """Return the choices stored in a file; None if the file does not exist."""
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
+        table = json.loads(read_small(path))
         return {name: table[name] for name in ("model", "preparation", "notes", "learned", "unmeasured")}
     except FileNotFoundError:
         return None

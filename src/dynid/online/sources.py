@@ -6,6 +6,7 @@ stamp, positions, torques. Commanded positions are "reference" in JSON, or furth
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
 import sys
@@ -19,6 +20,7 @@ import numpy as np
 
 from dynid.arrays import Array
 from dynid.errors import RecordingError
+from dynid.files import open_text
 from dynid.output_fields import output_fields
 from dynid.recording import Recording
 
@@ -91,9 +93,10 @@ def read_lines(file: IO[str], dof: int, complain: Complain) -> Iterator[Block]:
 def growing(path: Path, dof: int, complain: Complain, patience: float) -> Iterator[Block]:
     """Yield samples from the lines of a growing file; ends after `patience` s without data."""
     try:
-        file = open(path, encoding="utf-8", errors="replace")
+        file = open_text(path, errors="replace")
     except OSError as problem:
-        raise RecordingError(f"cannot read {path}: {problem.strerror}", code="no-such-file") from None
+        raise RecordingError(f"cannot read {path}: {problem.strerror}", "the output of a program is read with --from -"
+                             if problem.errno == errno.EINVAL else "", code="no-such-file") from None
     with file:
         kept, quiet = "", time.monotonic()
         while time.monotonic() - quiet < patience:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, load_arrays
+from dynid.arrays import Array
 from dynid.errors import ModelError, RecordingError
 from dynid.estimate.estimate import Estimate
 from dynid.estimate.recursive.forgetting import from_table
-from dynid.files import write_whole, writing
+from dynid.files import MAX_SAVED_BYTES, load_arrays, read_file, write_whole, writing
 from dynid.model import LinearModel, robot_model
 from dynid.online.feed import FeedOptions
 from dynid.online.online import Online
@@ -99,7 +99,7 @@ class Record:
         path, names = self.folder / HISTORY, estimate.names
         head = ",".join(["t", "samples", "restarts", *names, *(f"std {name}" for name in names)]) + "\n"
         with writing(path):
-            content = path.read_bytes() if path.exists() else b""
+            content = read_file(path, MAX_SAVED_BYTES) if path.exists() else b""
             whole = content[:content.rfind(b"\n") + 1]  # a kill may have left an incomplete line, also of the header
             if not whole.startswith(head.encode()):  # no header yet, or that of another model
                 whole = head.encode()
@@ -115,7 +115,8 @@ def read_history(folder: Path) -> tuple[list[str], Array]:
     """Return the column names and the rows (updates, columns) of the history that `Record` writes in a folder."""
     path = Path(folder) / HISTORY
     try:
-        head, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # a last line without line end is incomplete
+        text = read_file(path, MAX_SAVED_BYTES).decode("utf-8")
+        head, *lines = text.split("\n")[:-1]  # a last line without line end is incomplete
     except (OSError, ValueError):
         raise RecordingError(f"{folder} has no readable {HISTORY}; give the folder of `dynid watch --record`") from None
     names = head.split(",")

@@ -6,14 +6,16 @@ import math
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dynid.arrays import parsed
 from dynid.errors import DynidError, RecordingError
+from dynid.files import check_file, open_file
 from dynid.recording.source import FileRows, Source, Values, check_fields, need, unreadable
 from dynid.recording.unpacking import Measure, check_size
 
@@ -42,7 +44,7 @@ class Arrays(Source):
         self.axis: int | None = None
         self._close = close
 
-    @property
+    @cached_property
     def fields(self) -> dict[str, tuple[int, ...]]:
         shapes = {}
         for name, array in self.arrays.items():
@@ -183,7 +185,7 @@ def open_npz(path: Path) -> Arrays:
     """Open an NPZ archive. Uncompressed arrays stay on disk; compressed ones are unpacked up to a size limit."""
     arrays, objects = dict[str, Any](), list[str]()
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_file(path) as file, zipfile.ZipFile(file) as archive:
             members = archive.infolist()
             if not members or not all(member.filename.endswith(".npy") for member in members):
                 raise RecordingError(f"{path}: is a zip archive or a spreadsheet, not arrays of numpy (npz)", "unpack "
@@ -193,14 +195,15 @@ def open_npz(path: Path) -> Arrays:
                 raise RecordingError(f"{path}: has a member '{outside[:80]}', which leads outside of the archive",
                                      "write the archive again with numpy.savez", code="member-outside")
             measure = Measure(path)
+            whole = np.memmap(file, np.uint8, "r")
             for member in members:
-                array = parsed(partial(_member, path, archive, member, measure))
+                array = parsed(partial(_member, path, archive, member, measure, whole))
                 name = member.filename.removesuffix(".npy")
                 if array is None:
                     objects.append(name)
                 else:
                     arrays[name] = array
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError) as problem:
+    except (zipfile.BadZipFile, zlib.error, ValueError, TypeError, EOFError, OSError) as problem:
         raise unreadable(path, "npz archive", problem) from None
     found = Arrays(path, _expanded(arrays))
     if objects:
@@ -214,8 +217,12 @@ def _leads_outside(name: str) -> bool:
     return name.startswith(("/", "\\")) or ":" in name or ".." in name.replace("\\", "/").split("/")
 
 
-def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, measure: Measure) -> Any:
-    """Return the array of one member of an archive; None for Python objects, which are not read."""
+def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, measure: Measure,
+            whole: NDArray[np.uint8]) -> Any:
+    """Return the array of one member of an archive; None for Python objects, which are not read.
+
+    whole: the bytes of the archive on disk, of which an uncompressed member is a part.
+    """
     with archive.open(member) as file:
         version = np.lib.format.read_magic(file)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -227,7 +234,7 @@ def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, measu
         if min(shape, default=0) < 0:
             raise ValueError(f"the array '{member.filename}' in the archive has a negative dimension")
         if member.compress_type == zipfile.ZIP_STORED and shape and size:
-            return np.memmap(path, dtype, "r", _data_offset(path, member) + file.tell(), shape, order)
+            return np.ndarray(shape, dtype, whole, _data_offset(whole, member) + file.tell(), order=order)
         check_size(path, size)
         data = bytearray()
         while len(data) < size:
@@ -239,18 +246,16 @@ def _member(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, measu
         return np.ndarray(shape, dtype, data, order=order)
 
 
-def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
+def _data_offset(whole: NDArray[np.uint8], member: zipfile.ZipInfo) -> int:
     """Return the offset of a stored member's bytes, after its local header of variable length."""
-    with path.open("rb") as file:
-        file.seek(member.header_offset + 26)
-        name, extra = np.frombuffer(file.read(4), dtype="<u2")
+    name, extra = np.frombuffer(whole[member.header_offset + 26:][:4], dtype="<u2")
     return member.header_offset + 30 + int(name) + int(extra)
 
 
 def open_npy(path: Path, axis: int | None = None) -> Arrays:
     """Open an NPY file: one array with columns named by number or by field. axis: axis of the samples."""
     try:
-        array = parsed(lambda: np.load(path, mmap_mode="r", allow_pickle=False))
+        array = parsed(lambda: np.load(check_file(path), mmap_mode="r", allow_pickle=False))
     except ValueError as problem:
         if "Python objects" not in str(problem):
             raise unreadable(path, "npy file", problem) from None
@@ -270,11 +275,12 @@ def open_mat(path: Path) -> Arrays:
     from scipy.io import loadmat
 
     from dynid.recording.mat_structure import plain_variables
-    with path.open("rb") as file:
+    with open_file(path) as file:
         is_old = 0 in file.read(4)  # v4 begins with a number below 5000, later versions with text
     names, others = (None, []) if is_old else plain_variables(path)
     try:
-        content = loadmat(path, simplify_cells=True, appendmat=False, variable_names=names)
+        with open_file(path) as file:
+            content = loadmat(file, simplify_cells=True, appendmat=False, variable_names=names)
     except DynidError:
         raise
     except Exception as problem:  # scipy raises many kinds of exceptions on damaged files
@@ -319,10 +325,10 @@ def open_hdf5(path: Path) -> Arrays:
     from dynid.recording.mat_structure import Hdf5Dataset, datasets_by_path
     h5py = need("h5py", "HDF5 and MATLAB 7.3 files", path)
     try:
-        file = h5py.File(path, "r")
+        file = h5py.File(check_file(path), "r")
     except OSError as problem:
         raise unreadable(path, "HDF5 file", problem) from None
-    with path.open("rb") as raw:
+    with open_file(path) as raw:
         matlab = raw.read(6) == b"MATLAB"
     arrays: dict[str, Any] = {}
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Sequence
 from collections.abc import Mapping as Dictionary
 from dataclasses import dataclass, replace
@@ -166,6 +167,7 @@ def _canonical(known: Sequence[str], joints_of_robot: set[str]) -> _Groups:
 
 def _grouped(source: Source, known: Sequence[str], joints: Sequence[str]) -> _Groups:
     groups: _Groups = {}
+    joints = sorted(joints, key=len, reverse=True)
     for name in known:
         shape = source.fields[name]
         several = len(shape) == 2 and min(shape) != 1  # an array of all joints, not the column of one
@@ -201,9 +203,10 @@ def _unread(known: Sequence[str], found: _Groups, count: int | None) -> list[str
 
 
 def _read_name(name: str, joints: Sequence[str]) -> _Reading | None:
+    """Return the meaning of a column name. joints: names of the robot's joints, the longest first."""
     name = _COPY.sub("", name)
-    for joint in sorted(joints, key=len, reverse=True):
-        hit = re.search(rf"(?<![A-Za-z0-9]){re.escape(joint)}(?![A-Za-z0-9])", name)
+    for joint in joints:
+        hit = joint in name and re.search(rf"(?<![A-Za-z0-9]){re.escape(joint)}(?![A-Za-z0-9])", name)
         if hit:
             reading = _classify(name[:hit.start()] + " " + name[hit.end():])
             if reading:
@@ -248,9 +251,10 @@ def _ordered(source: Source, group: Sequence[tuple[_Reading, str]], signal: str,
              count: int | None, places: Sequence[int]) -> Match:
     owners = [reading.joint for reading, _ in group]
     if len(set(owners)) < len(owners):
-        several = [name for reading, name in group if owners.count(reading.joint) > 1]
-        first = {reading.joint: name for reading, name in reversed(group)}  # in the order of the columns again
-        names = [name for _, name in group if name in first.values()]
+        counts = Counter(owners)
+        several = [name for reading, name in group if counts[reading.joint] > 1]
+        first = {reading.joint: name for reading, name in reversed(group)}
+        names = list(first.values())[::-1]  # in the order of the columns again
         raise RecordingError(f"{source.path}: {listed(several)} could all be the {signal} of one joint. Choose with "
                              f"{column_option(signal, names, count)}", where=f"log.{signal}")
     if owners == [None] or (len(group) == 1 and count == 1):
@@ -263,10 +267,11 @@ def _ordered(source: Source, group: Sequence[tuple[_Reading, str]], signal: str,
 
 def _time(source: Source, known: Sequence[str], all_found: _Groups, notes: list[str]) -> tuple[Match, str | None]:
     """Return the time column and its unit; a pair of seconds and nanoseconds is one time column."""
+    others = frozenset(known)
     for name in known:
         partner = {"secs": "nsecs", "sec": "nanosec"}.get(re.split(r"[^A-Za-z]", name)[-1].lower())
         other = re.sub(r"[A-Za-z]+$", partner, name) if partner else None
-        if other in known and other is not None:
+        if other in others and other is not None:
             notes.append(f"guessed from their names: time = {name} (s) and {other} (ns)")
             return Match((name, other)), None
     found = {name: reading for group in all_found.get("time", {}).values() for reading, name in group}
@@ -281,10 +286,10 @@ def _time(source: Source, known: Sequence[str], all_found: _Groups, notes: list[
         raise RecordingError(f"{source.path}: which column is the time, {' or '.join(found)}? "
                              f"Choose with --set log.time={next(iter(found))}", where="log.time")
     name = preferred[0] if preferred else next(iter(found))
-    others = [other for other in found if other != name]
+    unused = [other for other in found if other != name]
     unit = found[name].unit
     notes.append(f"guessed from its name: time = {name}" + (f" ({unit})" if unit else "")
-                 + (f"; {listed(others)} not used" if others else ""))
+                 + (f"; {listed(unused)} not used" if unused else ""))
     return Match((name,)), unit
 
 

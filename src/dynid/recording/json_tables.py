@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import RecordingError
-from dynid.files import write_whole
+from dynid.files import read_file, write_whole
 from dynid.recording.arrays import Arrays
 from dynid.recording.recording import Recording
 
@@ -50,10 +51,11 @@ def open_json(path: Path) -> Arrays:
 
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file; a list of the lines' contents if each line is a JSON text."""
-    if path.stat().st_size > MAX_JSON_BYTES:
-        raise RecordingError(f"{path}: is larger than {MAX_JSON_BYTES >> 20} MB, the limit for JSON files",
-                             "write the log as CSV or NPZ")
-    text = path.read_bytes()
+    try:
+        text = read_file(path, MAX_JSON_BYTES)
+    except OSError as problem:
+        raise RecordingError(f"{path}: cannot be read as JSON, {problem.strerror}", "write the log as CSV or NPZ"
+                             if problem.errno == errno.EFBIG else "") from None
     try:
         try:
             return json.loads(text)

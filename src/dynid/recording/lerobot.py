@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from copy import copy
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import RecordingError
-from dynid.files import read_small
+from dynid.files import check_file, read_small
 from dynid.recording.source import Fault, FileRows, Source, Values, need, source_blocks, unreadable
 from dynid.recording.unpacking import Measure, check_size
 
@@ -23,6 +24,7 @@ MAX_DATASET_FILES = 100_000  # data files of one dataset
 EPISODE_COLUMN = "episode_index"
 _SHOWN_EPISODES = 8  # missing episodes listed in a message
 _ROWS_AT_ONCE = 65_536
+_LISTS_AT_ONCE = 500  # columns of lists read at once: each takes some 100 kB of buffers
 
 
 def is_dataset(path: Path) -> bool:
@@ -66,7 +68,7 @@ class LeRobotDataset(Source):
         with closing(Parquet(files[0])) as first:
             self.texts, self._widths = first.texts, first.fields
 
-    @property
+    @cached_property
     def fields(self) -> dict[str, tuple[int, ...]]:
         return {name: (0, *shape[1:]) for name, shape in self._widths.items()}
 
@@ -159,38 +161,54 @@ class Parquet(Source):
         self._arrow = need("pyarrow", "Parquet files", path)
         super().__init__(path)
         try:
-            self._file = parquet.ParquetFile(path)
+            self._file = parquet.ParquetFile(check_file(path))
         except (self._arrow.ArrowInvalid, OSError) as problem:
             raise unreadable(path, "Parquet file", problem) from None
-        widths = {item.name: self._width(item) for item in self._file.schema_arrow}
-        self._widths = {name: width for name, width in widths.items() if width is not None}
+        self._widths = self._column_widths()
         self.texts = {name: names for name, names in _part_names(path).items() if len(names) == self._widths.get(name)}
 
-    def _width(self, item: Any) -> int | None:
-        """Return the number of values in a cell of this column; 0 for a plain number, None if it holds no numbers."""
-        types = self._arrow.types
+    def _column_widths(self) -> dict[str, int]:
+        """Return the number of values in a cell of each column of numbers; 0 for a plain number."""
+        types, widths, lists = self._arrow.types, dict[str, int](), list[str]()
 
         def plain(kind: Any) -> bool:
             return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
-        if plain(item.type) or types.is_timestamp(item.type):
-            return 0
-        if types.is_fixed_size_list(item.type) and plain(item.type.value_type):
-            return int(item.type.list_size)
-        if (types.is_list(item.type) or types.is_large_list(item.type)) and plain(item.type.value_type):
-            check_size(self.path, 8 * self._numbers_in(item.name))
-            for batch in self._file.iter_batches(batch_size=1, columns=[item.name]):
-                first = batch.column(0)[0]
-                return len(first) if first.is_valid and len(first) else None
-        return None
+        counts = Counter(self._file.schema_arrow.names)
+        repeated = [name for name, count in counts.items() if count > 1]
+        if repeated:  # a name would select all of them
+            self.unread = f"columns are not read if several have the same name: {', '.join(repeated)[:200]!r}"
+            self.notes.append(self.unread)
+        for item in self._file.schema_arrow:
+            if counts[item.name] > 1:
+                continue
+            if plain(item.type) or types.is_timestamp(item.type):
+                widths[item.name] = 0
+            elif types.is_fixed_size_list(item.type) and plain(item.type.value_type):
+                widths[item.name] = int(item.type.list_size)
+            elif (types.is_list(item.type) or types.is_large_list(item.type)) and plain(item.type.value_type):
+                widths[item.name] = 0  # keeps the order of the columns
+                lists.append(item.name)
+        if lists:
+            check_size(self.path, 8 * self._numbers_in(set(lists)))
+            for begin in range(0, len(lists), _LISTS_AT_ONCE):
+                names = lists[begin:begin + _LISTS_AT_ONCE]
+                first = next(self._file.iter_batches(batch_size=1, columns=names), None)
+                for name in names:
+                    cell = None if first is None else first.column(name)[0]
+                    if cell is None or not cell.is_valid or not len(cell):
+                        del widths[name]
+                    else:
+                        widths[name] = len(cell)
+        return widths
 
-    def _numbers_in(self, name: str) -> int:
-        """Return the number of values per cell in a column of lists, from the file's metadata."""
+    def _numbers_in(self, names: set[str]) -> int:
+        """Return the number of values in columns of lists, from the file's metadata."""
         groups = (self._file.metadata.row_group(k) for k in range(self._file.metadata.num_row_groups))
-        return sum(group.column(k).num_values for group in groups for k in range(group.num_columns)
-                   if group.column(k).path_in_schema.startswith(f"{name}."))
+        columns = (group.column(k) for group in groups for k in range(group.num_columns))
+        return sum(column.num_values for column in columns if column.path_in_schema.partition(".")[0] in names)
 
-    @property
+    @cached_property
     def fields(self) -> dict[str, tuple[int, ...]]:
         rows = self._file.metadata.num_rows
         return {name: (rows, width) if width else (rows,) for name, width in self._widths.items()}

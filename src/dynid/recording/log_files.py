@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from dynid.errors import NotPossibleError, RecordingError
+from dynid.files import open_file
 from dynid.recording.lerobot import is_dataset
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".dat", ".jsonl", ".parquet", ".npz", ".npy", ".h5", ".hdf5", ".mat", ".bag",
@@ -75,7 +76,7 @@ def content_hash(path: Path) -> str:
     digest = hashlib.sha256()
     try:
         for one in _files(path):
-            with one.open("rb") as file:
+            with open_file(one) as file:
                 while chunk := file.read(_BYTES_AT_ONCE):
                     digest.update(chunk)
     except OSError as problem:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dynid.errors import RecordingError
+from dynid.files import open_file
 from dynid.recording.unpacking import Measure, check_size
 
 _MOST_OBJECTS = 10_000  # groups and datasets of one file
@@ -129,7 +130,7 @@ def plain_variables(path: Path) -> tuple[list[str], list[str]]:
     plain: list[str] = []
     others: list[str] = []
     measure = Measure(path)
-    with path.open("rb") as file:
+    with open_file(path) as file:
         head = file.read(128)
         order = "<" if head[126:128] == b"IM" else ">"
         walk = _Walk(path, order)

@@ -17,6 +17,7 @@ import numpy as np
 
 from dynid.arrays import Array, Ints
 from dynid.errors import DynidError, RecordingError
+from dynid.files import check_file, read_file
 from dynid.recording.mapping import Names
 from dynid.recording.mat_structure import datasets_by_path
 from dynid.recording.source import Fault, FileRows, Source, Values, need, unreadable
@@ -276,13 +277,19 @@ class Bag(Source):
 def check_bag(path: Path) -> None:
     """Refuse a ROS 2 bag whose metadata name a file outside its folder."""
     metadata = path / "metadata.yaml"
-    if not path.is_dir() or not metadata.is_file():
-        return
-    if metadata.stat().st_size > _MOST_METADATA:
-        raise RecordingError(f"{metadata}: is larger than {_MOST_METADATA >> 20} MB, so it does not describe a bag")
+    try:
+        for file in path.rglob("*") if path.is_dir() else [path]:
+            if not file.is_dir():
+                check_file(file)
+        if not path.is_dir() or not metadata.exists():
+            return
+        content = read_file(metadata, _MOST_METADATA)
+    except OSError as problem:
+        raise RecordingError(f"{problem.filename or path}: cannot be read as part of a bag, "
+                             f"{problem.strerror}") from None
     yaml = need("ruamel.yaml", "ROS bags", path)
     try:
-        table = yaml.YAML(typ="safe").load(metadata.read_text(encoding="utf-8", errors="replace"))
+        table = yaml.YAML(typ="safe").load(content.decode("utf-8", "replace"))
         names = [str(name) for name in table["rosbag2_bagfile_information"]["relative_file_paths"]]
     except (yaml.YAMLError, KeyError, TypeError, ValueError, RecursionError):
         return  # damaged: its reader reports that
@@ -331,7 +338,7 @@ def check_contained(path: Path) -> None:
     if not path.is_file() or not h5py.is_hdf5(path):
         return
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(check_file(path), "r") as file:
             datasets_by_path(h5py, file, path)
     except RecordingError:
         raise

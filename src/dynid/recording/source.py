@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dynid.arrays import Ints
 from dynid.errors import DynidError, RecordingError
+from dynid.files import open_file
 from dynid.recording.mapping import SIGNALS, SignalPlace
 from dynid.recording.mapping import Mapping as ReadingRules
 from dynid.recording.unpacking import check_size
@@ -216,7 +217,7 @@ def open_source(path: Path, rules: ReadingRules, width: int | None = None) -> So
         raise RecordingError(f"{path}: this folder is neither a ROS 2 bag nor a LeRobot dataset; give a log file, or "
                              "one file per signal with --set 'log.position={file = \"...\"}'")
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             start = file.read(16)
     except OSError as problem:
         raise RecordingError(f"{path}: cannot be read: {problem.strerror}") from None

@@ -9,6 +9,7 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynid.errors import RecordingError
+from dynid.files import check_file, open_file
 from dynid.recording.source import Fault, FileRows, Source, Values, rechunk
 from dynid.recording.unpacking import is_compressed_text, open_compressed_text
 
@@ -89,12 +91,13 @@ class Text(Source):
             self.notes.append("the last line has no line end; if the log is truncated, its last number may be "
                               "incomplete")
 
-    @property
+    @cached_property
     def fields(self) -> dict[str, tuple[int, ...]]:
         return {name: (0,) for name in self.names}
 
     def blocks(self, names: Sequence[str], samples: int | None, rows: int | None) -> Iterator[FileRows]:
-        indices = [self.names.index(name) for name in names]
+        places = {name: i for i, name in enumerate(self.names)}
+        indices = [places[name] for name in names]
         done, finished = yield from self._quick(indices, names, rows)
         if not finished:
             yield from self._careful(indices, names, done)
@@ -123,7 +126,8 @@ class Text(Source):
         }
         row = self._start + 1  # rows count from 1
         try:
-            with open_compressed_text(self.path) if self._compressed else pyarrow.OSFile(str(self.path)) as file:
+            with (open_compressed_text(self.path) if self._compressed
+                  else pyarrow.OSFile(str(check_file(self.path)))) as file:
                 for batch in [arrow.read_csv(file, **options)] if rows is None else arrow.open_csv(file, **options):
                     if any(column.null_count for column in batch.columns):
                         return done, False
@@ -281,7 +285,7 @@ class Text(Source):
         return names
 
     def _bytes(self) -> IO[bytes]:
-        return open_compressed_text(self.path) if self._compressed else self.path.open("rb")
+        return open_compressed_text(self.path) if self._compressed else open_file(self.path)
 
     def _open(self) -> IO[str]:
         return io.TextIOWrapper(self._bytes(), encoding=self._encoding, errors="replace", newline=None)
@@ -299,7 +303,7 @@ class Flat(Source):
         super().__init__(text.path)
         self.text, self.width, self.notes = text, width, text.notes
 
-    @property
+    @cached_property
     def fields(self) -> dict[str, tuple[int, ...]]:
         return {"values": (0, self.width)}
 
@@ -332,7 +336,7 @@ def _stamp(text: str) -> datetime:
 
 
 def _ends_with_newline(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         file.seek(-1, 2)
         return file.read(1) in b"\r\n"
 

@@ -10,7 +10,7 @@ import io
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,16 @@ from typing import Any
 import numpy as np
 
 from dynid.errors import RecordingError
+from dynid.files import open_file
 from dynid.recording.arrays import Arrays
 from dynid.recording.source import Values
 from dynid.recording.unpacking import Measure
 
 MAX_PICKLE_BYTES = 1 << 20  # size of the description of the tensors; that of a log is below a thousand
 MAX_NESTED_TABLES = 8  # depth of dictionaries in dictionaries
+_MOST_INSTRUCTIONS = 200_000  # of the pickle; a tensor takes about 25
+_LONGEST_NAME = 1000  # characters
+_MOST_ENTRIES = 10_000  # of all tables; a pickle can refer to one table many times
 _TORCH_TYPES = {"DoubleStorage": "<f8", "FloatStorage": "<f4", "HalfStorage": "<f2", "LongStorage": "<i8",
                 "IntStorage": "<i4", "ShortStorage": "<i2", "CharStorage": "i1", "ByteStorage": "u1",
                 "BoolStorage": "?"}
@@ -67,7 +71,7 @@ def legacy_words(start: bytes) -> str:
 def is_torch_archive(path: Path) -> bool:
     """Whether a zip archive contains the description that torch.save writes."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_file(path) as file, zipfile.ZipFile(file) as archive:
             return any(name.endswith("/data.pkl") or name == "data.pkl" for name in archive.namelist())
     except zipfile.BadZipFile:
         return False
@@ -77,21 +81,22 @@ def open_torch(path: Path) -> Arrays:
     """Return the tensors of a dictionary written by torch.save, by key; nested keys are joined by dots."""
     measure = Measure(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            pickled = next(name for name in archive.namelist() if name.endswith("/data.pkl") or name == "data.pkl")
+        with open_file(path) as file, zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+            pickled = next(name for name in names if name.endswith("/data.pkl") or name == "data.pkl")
             root = pickled.removesuffix("data.pkl")
             if archive.getinfo(pickled).file_size > MAX_PICKLE_BYTES:
                 raise RecordingError(f"{path}: the description of its tensors is larger than that of any "
                                      f"log", SAVE_REMEDY)
             order = f"{root}byteorder"
-            if order in archive.namelist() and _content(archive, order, measure).strip() != b"little":
+            if order in names and _content(archive, order, measure).strip() != b"little":
                 raise RecordingError(f"{path}: was written on a big-endian machine, which is not read", SAVE_REMEDY)
             described = _interpreted(_content(archive, pickled, measure), path)
-            tensors = dict(_named(described, "", 0, path))
+            tensors = dict(_named(described, path))
             if not tensors:
                 raise RecordingError(f"{path}: contains no tensor", SAVE_REMEDY)
             members = {tensor.storage.member for tensor in tensors.values()}
-            missing = sorted(name for name in members if f"{root}data/{name}" not in archive.namelist())
+            missing = sorted(members - {name.removeprefix(f"{root}data/") for name in names})
             if missing:
                 raise RecordingError(f"{path}: has no data of tensor storage '{missing[0][:40]}'; the file is damaged",
                                      "copy it again from where it was recorded")
@@ -99,7 +104,7 @@ def open_torch(path: Path) -> Arrays:
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as problem:
         raise RecordingError(f"{path}: the archive is damaged and cannot be read: {problem}",
                              "copy it again from where it was recorded") from None
-    return Arrays(path, {name: _array(tensor, held[tensor.storage.member], name, path)
+    return Arrays(path, {name: _array(tensor, held[tensor.storage.member], name, path, measure)
                          for name, tensor in tensors.items()})
 
 
@@ -113,8 +118,9 @@ def _content(archive: zipfile.ZipFile, name: str, measure: Measure) -> bytes:
     return b"".join(parts)
 
 
-def _array(tensor: _Tensor, content: bytes, name: str, path: Path) -> Values:
-    """Return the numbers of a tensor from the bytes of its storage."""
+def _array(tensor: _Tensor, content: bytes, name: str, path: Path, measure: Measure) -> Values:
+    """Return the numbers of a tensor from the bytes of its storage; several tensors can be views of one storage, so
+    each copy is counted before it is made."""
     dtype = np.dtype(tensor.storage.dtype)
     numbers = np.frombuffer(content, dtype=dtype, count=len(content) // dtype.itemsize)
     last = tensor.offset + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.strides, strict=True))
@@ -123,24 +129,29 @@ def _array(tensor: _Tensor, content: bytes, name: str, path: Path) -> Values:
     if min((tensor.offset, *tensor.shape, *tensor.strides)) < 0 or not inside:
         raise RecordingError(f"{path}: tensor '{name[:40]}' of shape {tensor.shape} lies outside of its data; the file "
                              "is damaged", "copy it again from where it was recorded")
-    index = np.full(tensor.shape, tensor.offset)
-    for axis, (size, step) in enumerate(zip(tensor.shape, tensor.strides, strict=True)):
-        index += (np.arange(size) * step).reshape((-1,) + (1,) * (len(tensor.shape) - axis - 1))
-    found = numbers[index.ravel()].reshape(tensor.shape)
-    return found.astype(float) if found.dtype.kind == "f" else found
+    kind = np.dtype(float) if dtype.kind == "f" else dtype
+    measure.add(count * kind.itemsize)
+    if not count:
+        return np.zeros(tensor.shape, kind)
+    view = np.lib.stride_tricks.as_strided(numbers[tensor.offset:], tensor.shape,
+                                           [step * dtype.itemsize for step in tensor.strides])
+    return view.astype(kind)
 
 
-def _named(value: Any, name: str, depth: int, path: Path) -> list[tuple[str, _Tensor]]:
-    """Return the tensors of nested tables with their names."""
-    if isinstance(value, _Tensor):
-        return [(name or "values", value)]
-    if not isinstance(value, dict):
-        return []
-    if depth > MAX_NESTED_TABLES:
-        raise RecordingError(f"{path}: has tables nested more than {MAX_NESTED_TABLES} deep, which no log has",
-                             SAVE_REMEDY)
-    return [found for key, one in value.items() if isinstance(key, str)
-            for found in _named(one, f"{name}.{key}" if name else key, depth + 1, path)]
+def _named(described: Any, path: Path) -> Iterator[tuple[str, _Tensor]]:
+    """Yield the tensors of nested tables with their names."""
+    remaining, entries = [("", described, 0)], 0
+    while remaining:
+        name, value, depth = remaining.pop()
+        if isinstance(value, _Tensor):
+            yield name or "values", value
+        elif isinstance(value, dict):
+            entries += len(value)
+            if depth > MAX_NESTED_TABLES or entries > _MOST_ENTRIES or len(name) > _LONGEST_NAME:
+                raise RecordingError(f"{path}: has tables nested more than {MAX_NESTED_TABLES} deep, more than "
+                                     f"{_MOST_ENTRIES} entries or very long names, which no log has", SAVE_REMEDY)
+            remaining += [(f"{name}.{key}" if name else key, inner, depth + 1)
+                          for key, inner in reversed(value.items()) if isinstance(key, str)]
 
 
 def _interpreted(pickled: bytes, path: Path) -> Any:
@@ -148,7 +159,10 @@ def _interpreted(pickled: bytes, path: Path) -> Any:
     import pickletools
     machine = _PickleMachine(path)
     try:
-        for instruction, argument, _ in pickletools.genops(io.BytesIO(pickled)):
+        for count, (instruction, argument, _) in enumerate(pickletools.genops(io.BytesIO(pickled))):
+            if count > _MOST_INSTRUCTIONS:
+                raise RecordingError(f"{path}: the description of its tensors has more than {_MOST_INSTRUCTIONS} "
+                                     "instructions, more than that of any log", SAVE_REMEDY)
             if instruction.name == "STOP":
                 return machine.stack.pop()
             machine.do(instruction.name, argument)
@@ -157,7 +171,11 @@ def _interpreted(pickled: bytes, path: Path) -> Any:
     raise RecordingError(f"{path}: the description of its tensors is cut off", SAVE_REMEDY)
 
 
-_PICKLE_MARK = object()
+def _text(value: Any) -> str:
+    """Return a name in the pickle; anything else could be nested, and its text of any length."""
+    if not isinstance(value, str):
+        raise ValueError("a name of the description is not a text")
+    return value
 
 
 class _PickleMachine:
@@ -166,19 +184,23 @@ class _PickleMachine:
     Attributes:
         path: the file, for messages.
         stack: values that are being assembled.
+        marks: lengths of the stack at the marks that are not used yet, the last one innermost.
         memory: values that the pickle refers to again, by number.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.stack: list[Any] = []
+        self.marks: list[int] = []
         self.memory: dict[int, Any] = {}
 
     def do(self, name: str, argument: Any) -> None:
         """Execute one instruction; raise an error if it is not a known one."""
         if name in ("PROTO", "FRAME"):
             return
-        if name in _CONSTANTS:
+        if name == "MARK":
+            self.marks.append(len(self.stack))
+        elif name in _CONSTANTS:
             self.stack.append(_CONSTANTS[name]())
         elif name in _LITERALS:
             self.stack.append(argument)
@@ -196,6 +218,8 @@ class _PickleMachine:
             table = self.stack[-1]
             if not isinstance(table, dict):
                 raise ValueError("a table is expected")
+            if not all(isinstance(key, str | int | float) for key in items[::2]):
+                raise ValueError("the key of a table is neither a word nor a number")  # hash of tuples recurses
             table.update(zip(items[::2], items[1::2], strict=True))
         elif name in ("APPEND", "APPENDS"):
             items = self._since_mark() if name == "APPENDS" else [self.stack.pop()]
@@ -206,7 +230,7 @@ class _PickleMachine:
             self.stack.append(_Name(*argument.split(" ", 1)))
         elif name == "STACK_GLOBAL":
             word, module = self.stack.pop(), self.stack.pop()
-            self.stack.append(_Name(str(module), str(word)))
+            self.stack.append(_Name(_text(module), _text(word)))
         elif name == "BINPERSID":
             self.stack.append(self._storage(self.stack.pop()))
         elif name == "REDUCE":
@@ -217,8 +241,8 @@ class _PickleMachine:
                                  "which is not read, because it could run a program", SAVE_REMEDY)
 
     def _since_mark(self) -> list[Any]:
-        place = max(i for i, value in enumerate(self.stack) if value is _PICKLE_MARK)
-        found = self.stack[place + 1:]
+        place = self.marks.pop()
+        found = self.stack[place:]
         del self.stack[place:]
         return found
 
@@ -228,7 +252,7 @@ class _PickleMachine:
         dtype = _TORCH_TYPES.get(kind.name) if isinstance(kind, _Name) and kind.module == "torch" else None
         if identity[0] != "storage" or dtype is None:
             raise RecordingError(f"{self.path}: contains tensors of a type that is not read", SAVE_REMEDY)
-        return _Storage(str(member), dtype)
+        return _Storage(_text(member), dtype)
 
     def _made(self, function: Any, arguments: Any) -> Any:
         if isinstance(function, _Name) and (function.module, function.name) == _ORDERED_TABLE and arguments == ():
@@ -246,6 +270,6 @@ class _PickleMachine:
 
 
 _CONSTANTS: Mapping[str, Callable[[], Any]] = {
-    "EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "MARK": lambda: _PICKLE_MARK, "NONE": lambda: None,
+    "EMPTY_DICT": dict, "EMPTY_LIST": list, "EMPTY_TUPLE": tuple, "NONE": lambda: None,
     "NEWTRUE": lambda: True, "NEWFALSE": lambda: False}
 _LITERALS = {"BINUNICODE", "SHORT_BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"}

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dynid.errors import RecordingError
+from dynid.files import open_file
 
 LIMIT_VARIABLE = "DYNID_MAX_UNPACKED_MB"  # environment variable that replaces both limits below
 FREE_BYTES = 256 << 20  # unpacked size allowed for every file: half an hour of seven joints at 1 kHz
@@ -94,8 +95,8 @@ def unpacked(decompressor: Any, packed: bytes, measure: Measure) -> bytes:
 class _Measured(io.RawIOBase):
     """A stream of unpacked bytes that are counted as they are read."""
 
-    def __init__(self, stream: IO[bytes], measure: Measure) -> None:
-        self._stream, self._measure = stream, measure
+    def __init__(self, stream: IO[bytes], measure: Measure, packed: IO[bytes] | None) -> None:
+        self._stream, self._measure, self._packed = stream, measure, packed
 
     def readable(self) -> bool:
         return True
@@ -109,18 +110,23 @@ class _Measured(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             self._stream.close()
+            if self._packed is not None:
+                self._packed.close()
         super().close()
 
 
-def measured(stream: IO[bytes], measure: Measure) -> IO[bytes]:
-    """Return a stream of unpacked bytes that raises an error if they are too many."""
-    return io.BufferedReader(_Measured(stream, measure), 1 << 20)
+def measured(stream: IO[bytes], measure: Measure, packed: IO[bytes] | None = None) -> IO[bytes]:
+    """Return a stream of unpacked bytes that raises an error if they are too many.
+
+    packed: the file that is unpacked, which is closed with the stream.
+    """
+    return io.BufferedReader(_Measured(stream, measure, packed), 1 << 20)
 
 
 def is_compressed_text(path: Path) -> bool:
     """Return whether a file was written by gzip, bzip2 or xz. Refuses zstd, and a file that unpacks to too much, which
     is measured by unpacking it once."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         start = file.read(8)
     if start.startswith(_ZSTD_MAGIC):
         raise RecordingError(f"{path}: is compressed by zstd, which is not read for text tables",
@@ -145,9 +151,10 @@ def _measure_text(path: Path, size: int, changed: int, limit: int) -> None:
 
 def open_compressed_text(path: Path) -> IO[bytes]:
     """Return the unpacked bytes of a text table, measured as they are read."""
-    with path.open("rb") as file:
-        start = file.read(8)
+    file = open_file(path)
+    start = file.read(8)
+    file.seek(0)
     opener = next(opener for magic, opener in _COMPRESSED_TEXT.items() if start.startswith(magic))
     measure = Measure(path)
     measure.limit *= _TEXT_BYTES_PER_NUMBER_BYTE
-    return measured(opener(path), measure)
+    return measured(opener(file), measure, file)

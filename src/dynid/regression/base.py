@@ -26,6 +26,7 @@ _LOOP_ACCURACY = 1e-13  # the same with dependent joints, solved by Newton's met
 _RANK_TOLERANCE = 1e-9
 _ZERO_COLUMN = 1e-12
 _PRINTED_COEFFICIENT_ERROR = 1e-12  # relative error of a coefficient as text
+_MOST_PARAMETERS = 2500  # half a minute and a gigabyte
 _MOST_JOINTS = 128  # time grows with the third power, memory with the second: here seconds and half a gigabyte
 _COMBINATION_TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?)\s*\*?\s*)?([A-Za-z_][A-Za-z_0-9.]*)")
 
@@ -187,6 +188,9 @@ def base_parameters(model: LinearModel, priority: Sequence[str] | Sequence[int] 
     if model.dof > _MOST_JOINTS:
         raise NotPossibleError(f"the robot has {model.dof} moving joints, but base parameters are computed for at most "
                                f"{_MOST_JOINTS}", "lock the joints that are not to be identified")
+    if len(parameters) > _MOST_PARAMETERS:  # a robot of few joints can have many bodies that depend on them
+        raise NotPossibleError(f"the model has {len(parameters)} parameters, but base parameters are computed for at "
+                               f"most {_MOST_PARAMETERS}", "leave out joints that depend on others (mimic joints)")
     if priority is None:
         order = list(range(len(parameters)))
     elif all(isinstance(item, str) for item in priority):

@@ -11,9 +11,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dynid.arrays import Array, load_arrays, save_arrays
+from dynid.arrays import Array, save_arrays
 from dynid.errors import ModelError, RecordingError
-from dynid.files import write_whole
+from dynid.files import load_arrays, write_whole
 from dynid.model import LinearModel
 from dynid.order_statistics import distinct
 from dynid.regression.base import BaseParameters

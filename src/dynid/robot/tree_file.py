@@ -44,8 +44,9 @@ Joint by joint::
 If any joint sets ``measured``, logs contain the positions of the joints that set it to true. The same applies to
 ``driven`` and torques; see `dynid.robot.followers`.
 
-With ``convention = "urdf"`` and ``urdf = "robot.urdf"``, a file beside this one, the joints are the URDF's, its mimic
-joints too, and a ``[[joint]]`` has only name, follows, at, measured, driven and fixed_inertia. Closures name links of
+With ``convention = "urdf"`` and ``urdf = "robot.urdf"``, relative to the folder of this file, the joints are the
+URDF's, its mimic joints too, and a ``[[joint]]`` has only name, follows, at, measured, driven and fixed_inertia.
+Closures name links of
 the URDF. ``[[terms]]``, ``[values]`` and ``[[frame]]`` are as in other files; joint numbers in the names of values do
 not count dependent joints.
 """
@@ -54,7 +55,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, cast
 
 import numpy as np
@@ -177,6 +178,15 @@ def _fixed_inertia(row: Mapping[str, Any], inertia: Array | None, where: str) ->
         raise RobotError(f"{where} fixes the inertia of its link but gives none; give the inertia",
                          code="missing-inertia")
     return fixed
+
+
+def check_beside(table: Mapping[str, Any], path: Path) -> None:
+    """Refuse the table of a robot file that names a URDF outside the folder of the robot file."""
+    name = str(table.get("urdf", ""))
+    inside = (path.parent / name).resolve().is_relative_to(path.parent.resolve()) if "\0" not in name else False
+    if not inside or Path(name).is_absolute() or PureWindowsPath(name).drive or ".." in PureWindowsPath(name).parts:
+        raise RobotError(f"robot file '{path.name}' names the URDF '{name[:200]}', which is not in the same folder",
+                         "copy the URDF beside the robot file and name it without folders", code="file-outside")
 
 
 def _urdf_tree(table: Mapping[str, Any], file: str, folder: Path | None) -> tuple[Robot, dict[str, Mimic]]:

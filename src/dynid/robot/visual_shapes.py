@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -14,6 +15,7 @@ from defusedxml.ElementTree import fromstring
 
 from dynid.arrays import Array, Ints
 from dynid.errors import RobotError
+from dynid.files import read_file
 from dynid.robot.mjcf_text import SIZE_COUNTS, ElementPose, MjcfText, placed_geom, unique_name
 from dynid.robot.pose import from_xyz_rpy, rotation_z, turn_z_to
 from dynid.robot.robot import BASE, MeshShape, Robot
@@ -231,11 +233,11 @@ def read_mesh(path: str | Path) -> Mesh:
         raise RobotError(f"mesh '{path.name}' has an unknown format; known formats are {', '.join(_MESH_READERS)}",
                          "convert it to STL", code="unknown-mesh-format")
     try:
-        if path.stat().st_size > MAX_MESH_BYTES:
-            raise RobotError(f"mesh '{path.name}' is larger than {MAX_MESH_BYTES >> 20} MB; use a mesh with fewer "
-                             "triangles", code="mesh-too-large")
         mesh = reader(path)
     except OSError as problem:
+        if problem.errno == errno.EFBIG:
+            raise RobotError(f"mesh '{path.name}' is larger than {MAX_MESH_BYTES >> 20} MB; use a mesh with fewer "
+                             "triangles", code="mesh-too-large") from None
         raise RobotError(f"mesh '{path.name}' cannot be read: {problem.strerror or problem}",
                          code="unreadable-file") from None
     except (ValueError, IndexError, UnicodeDecodeError, OverflowError) as problem:
@@ -340,7 +342,7 @@ def _agreement(parts: Iterable[str], wanted: tuple[str, ...]) -> int:
 
 
 def _read_stl(path: Path) -> Mesh:
-    data = path.read_bytes()
+    data = read_file(path, MAX_MESH_BYTES)
     count = int.from_bytes(data[80:84], "little") if len(data) >= _STL_HEADER_BYTES else -1
     # A binary file may begin with the word "solid" too, so its length shows the format.
     if len(data) == _STL_HEADER_BYTES + count * _STL_FACET.itemsize:
@@ -363,7 +365,7 @@ def _joined(corners: Array) -> Mesh:
 def _read_obj(path: Path) -> Mesh:
     points: list[list[float]] = []
     triangles: list[tuple[int, int, int]] = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in read_file(path, MAX_MESH_BYTES).decode("utf-8", "replace").splitlines():
         words = line.split()
         if not words:
             continue
@@ -381,7 +383,7 @@ def _read_dae(path: Path) -> Mesh:
     """Return the triangles of the visual scene of a COLLADA file. The unit of the file is applied. Its up axis is
     ignored, as in other viewers of robots."""
     try:
-        root = fromstring(path.read_bytes(), forbid_dtd=True, forbid_entities=True, forbid_external=True)
+        root = fromstring(read_file(path, MAX_MESH_BYTES), forbid_dtd=True, forbid_entities=True, forbid_external=True)
     except (ParseError, DefusedXmlException, LookupError) as problem:
         raise ValueError(f"it is not readable as XML: {problem}") from None
     for element in root.iter():

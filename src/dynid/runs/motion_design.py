@@ -40,6 +40,7 @@ from dynid.report.pages.motion import LowestPoint, MotionData, used
 from dynid.robot import Robot
 from dynid.runs.models import reduced_robot
 from dynid.runs.motion_improvement import improvement_sentence, improvements
+from dynid.runs.result_folder import read_result
 from dynid.runs.results import REGRESSION, SETTINGS, load
 from dynid.runs.safe_motion import Safety, careful, checked, unchecked, with_warnings
 from dynid.runs.settings import RunSettings
@@ -287,7 +288,7 @@ def earlier(folder: str | Path, rate: float, noise: Array | None = None, *, trus
     """
     estimate, settings = load(folder, trust=trust)
     path = Path(folder) / REGRESSION
-    fold = Regression.load(path, estimate.model)
+    fold = read_result(Path(folder), lambda place: Regression.load(place / REGRESSION, estimate.model))
     if fold.base.names != estimate.names:
         raise DynidError(f"{path} does not match the parameters in the same folder; identify again with -o")
     rows = np.maximum(np.array(fold.rows, dtype=float), 1.0)

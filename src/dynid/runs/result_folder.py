@@ -3,17 +3,21 @@
 Only files in the manifest belong to the result; other files in the folder are the user's and are kept. A folder that
 holds only a result is exchanged with the new one by one atomic system call. If that is not possible (user's files, no
 such system call, a process working in the folder), the new result is completed in the folder COMMIT inside it before
-its files are moved, the manifest last. If the process is killed, the next access to the folder finishes the moves. A
-save locks its temporary folder, so that the next save recognises and removes the folder of a killed save; without locks
-it decides by age.
+its files are moved, the manifest last. If the process is killed, the next save finishes the moves; a reader reads the
+result as if they were finished and changes nothing. A save locks its temporary folder, so that the next save recognises
+and removes the folder of a killed save; without locks it decides by age.
+
+A stranger may have made the folder: its links are not followed, and COMMIT counts only as a folder of its own.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -21,10 +25,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from dynid.errors import DynidError
-from dynid.files import permitted, writing
+from dynid.files import MAX_SAVED_BYTES, open_file, permitted, read_small, writing
 from dynid.version import __version__
 
 Found = TypeVar("Found")
@@ -32,6 +36,7 @@ MANIFEST, COMMIT = "manifest.json", ".dynid-commit"
 _NEW_FOLDER_PREFIX = ".dynid-new-"
 # s: a save takes seconds, so an older unfinished one was killed; used if there are no locks
 _ABANDONED_SAVE_SECONDS = 600.0
+_BYTES_AT_ONCE = 1 << 20  # bytes hashed at once
 _MAX_READING_ATTEMPTS = 5  # attempts to read a result that other runs replace meanwhile
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
@@ -42,7 +47,7 @@ def new_result(folder: Path, *, replace: bool = True) -> Iterator[Path]:
 
     replace: whether a result written meanwhile by another run may be replaced.
     """
-    folder = folder.resolve()
+    folder = Path(os.path.realpath(folder))
     with writing(folder), ExitStack() as in_use:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _alone(folder.parent):
@@ -70,8 +75,7 @@ def manifest(folder: Path) -> dict[str, tuple[int, str]]:
     """Return size in bytes and SHA-256 of every file of the result in a folder; empty without a manifest."""
     path = folder / MANIFEST
     try:
-        with path.open(encoding="utf-8") as file:
-            files = json.load(file)["files"]
+        files = json.loads(read_small(path, follow=False))["files"]
         found = {str(name): (int(one["bytes"]), str(one["sha256"])) for name, one in files.items()}
     except FileNotFoundError:
         return {}
@@ -90,51 +94,90 @@ def owned(folder: Path) -> set[str]:
         return set()
 
 
-def read_result(folder: Path, read: Callable[[], Found]) -> Found:
-    """Return `read` applied to a consistent result; reads again if another run replaces it meanwhile."""
+def read_result(folder: Path, read: Callable[[Path], Found]) -> Found:
+    """Return `read` applied to a folder with the whole result of `folder`, in which nothing is changed.
+
+    It is read again if another run replaces it meanwhile.
+
+    Raises:
+        DynidError: The folder does not hold one complete, unmodified result.
+    """
     for _ in range(_MAX_READING_ATTEMPTS):
-        check(folder)
         before = _written(folder)
         try:
-            found = read()
+            with _whole(folder) as place:
+                _compare(place, folder)
+                found = read(place)
         except (DynidError, OSError):
-            if before is not None and _written(folder) == before:
+            if _written(folder) == before:
                 raise
             continue
-        if before is not None and _written(folder) == before:
+        if _written(folder) == before:
             return found
     raise DynidError(f"{folder} is repeatedly replaced by another run; read the result when that run has ended")
 
 
 def _written(folder: Path) -> tuple[int, int] | None:
-    """Return the identity and write time of a result's manifest; None if it is missing or files are still to be moved.
+    """Return the identity and write time of a result's manifest; None if it is missing.
 
     Two results with the same content have different values.
     """
-    with _alone(folder.resolve().parent):
+    with _alone(Path(os.path.realpath(folder)).parent):  # a save that moves files is waited for
+        manifest_folder = folder / COMMIT if unfinished(folder) else folder
         try:
-            found = (folder / MANIFEST).stat()
+            found = os.lstat(manifest_folder / MANIFEST)
         except OSError:
             return None
-        return None if (folder / COMMIT).exists() else (found.st_ino, found.st_mtime_ns)
+        return found.st_ino, found.st_mtime_ns
 
 
 def check(folder: Path) -> None:
     """Refuse a folder that does not hold one complete, unmodified result."""
-    with _alone(folder.resolve().parent):
-        with writing(folder):
-            finish(folder)
-        _compare(folder)
+    read_result(folder, lambda place: None)
 
 
-def _compare(folder: Path) -> None:
-    files = manifest(folder)
+def unfinished(folder: Path) -> set[str]:
+    """Return the names of the files of a new result, if its save was interrupted while they were moved from COMMIT."""
+    commit = folder / COMMIT
+    return owned(commit) if commit.is_dir() and not commit.is_symlink() else set()
+
+
+@contextmanager
+def _whole(folder: Path) -> Iterator[Path]:
+    """Yield a folder with the whole result of `folder`: that folder, or if a save was interrupted, a temporary copy."""
+    names = unfinished(folder)
+    if not names:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="dynid-result-") as copy:
+        try:
+            for name in (*names, MANIFEST):
+                with _moved(folder, name) as file, open(Path(copy) / name, "xb") as to:
+                    _refuse_large(file)
+                    shutil.copyfileobj(file, to)
+        except OSError as problem:
+            raise DynidError(f"{folder} contains a result whose save was interrupted and cannot be read: {name}: "
+                             f"{problem.strerror or problem}", "identify again with -o", code="no-result") from None
+        yield Path(copy)
+
+
+def _moved(folder: Path, name: str) -> IO[bytes]:
+    """Open a file of a new result, which may have been moved from COMMIT to its final name."""
+    try:
+        return open_file(folder / COMMIT / name, follow=False)
+    except FileNotFoundError:
+        return open_file(folder / name, follow=False)
+
+
+def _compare(place: Path, folder: Path) -> None:
+    """Refuse the files in `place` that are not those of its manifest; messages name `folder`."""
+    files = manifest(place)
     if not files:
         raise DynidError(f"{folder} contains no result: {MANIFEST}, its list of files, is missing",
                          "identify again with -o", code="no-result")
     for name, wanted in files.items():
         try:
-            found = _facts(folder / name)
+            found = _facts(place / name)
         except OSError as problem:
             raise DynidError(f"{folder} contains no {name} that can be read "
                              f"({problem.strerror}), which is part of its result", "identify again with -o",
@@ -147,9 +190,12 @@ def _compare(folder: Path) -> None:
 def finish(folder: Path) -> None:
     """Complete a save that was interrupted: move its files from the commit folder to their final names."""
     commit = folder / COMMIT
-    if not os.path.isdir(commit):
+    if commit.is_symlink() or commit.is_file():
+        raise DynidError(f"{commit} is not a folder, although dynid makes one of this name while it saves a result",
+                         f"remove it: rm {shlex.quote(str(commit))}", code="cannot-write")
+    if not commit.is_dir():
         return
-    new = owned(commit)
+    new = unfinished(folder)
     if new:
         for name in owned(folder) - new:
             (folder / name).unlink(missing_ok=True)
@@ -218,9 +264,18 @@ def write_manifest(folder: Path) -> None:
 
 def _facts(path: Path) -> tuple[int, str]:
     """Return size and SHA-256 of a file."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return file.tell(), digest
+    digest = hashlib.sha256()
+    with open_file(path, follow=False) as file:
+        _refuse_large(file)
+        while chunk := file.read(_BYTES_AT_ONCE):
+            digest.update(chunk)
+        return file.tell(), digest.hexdigest()
+
+
+def _refuse_large(file: IO[bytes]) -> None:
+    """Raise OSError if an open file is larger than a file of any result."""
+    if os.fstat(file.fileno()).st_size > MAX_SAVED_BYTES:
+        raise OSError(errno.EFBIG, f"the file is larger than {MAX_SAVED_BYTES >> 20} MB")
 
 
 def _sync(folder: Path) -> None:

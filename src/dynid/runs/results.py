@@ -19,7 +19,7 @@ from dynid.estimate.friction_choice import FrictionChoice
 from dynid.estimate.iterations import Iteration
 from dynid.estimate.nearest_robot import consistent_robot
 from dynid.estimate.reduction import Essential
-from dynid.files import try_folder
+from dynid.files import toml_file, try_folder
 from dynid.findings import Note
 from dynid.model import robot_model
 from dynid.output_fields import array_of, map_of, output_fields, record
@@ -284,24 +284,26 @@ def load(folder: str | Path, *, trust: bool = False) -> tuple[Estimate, RunSetti
                          "wrote", "no-result")
     if not folder.is_dir():
         raise DynidError(f"there is no folder {folder}", "give the folder that `dynid identify -o` wrote", "no-result")
-    return read_result(folder, lambda: _load(folder, trust))
+    return read_result(folder, lambda place: _load(place, folder, trust))
 
 
 def load_regression(folder: str | Path, estimate: Estimate) -> Regression | None:
     """Return the compressed regression in the folder of a result; None if there is none for the estimate's model."""
     try:
-        return Regression.load(Path(folder) / REGRESSION, estimate.model)
+        return read_result(Path(folder), lambda place: Regression.load(place / REGRESSION, estimate.model))
     except (ModelError, RecordingError):
         return None
 
 
-def _load(folder: Path, trust: bool) -> tuple[Estimate, RunSettings]:
+def _load(place: Path, folder: Path, trust: bool) -> tuple[Estimate, RunSettings]:
+    """Return the result in `place`, whose settings name files relative to `folder`."""
     for name in (PARAMETERS, ESTIMATE, SETTINGS):
-        if not (folder / name).is_file():
+        if not (place / name).is_file():
             raise DynidError(f"{folder} contains no result: {name} is missing; identify again")
-    settings = RunSettings.load(folder / SETTINGS, trust=trust)
+    settings = RunSettings.from_values(toml_file(place / SETTINGS, RunSettings.file_kind), str(folder / SETTINGS),
+                                       trust=trust).moved(folder, Path())
     try:
-        estimate = Estimate.load(folder / ESTIMATE, make_model(settings))
+        estimate = Estimate.load(place / ESTIMATE, make_model(settings))
     except ModelError:
         raise DynidError(f"{folder / ESTIMATE} does not match the robot and terms of {folder / SETTINGS}") from None
     return estimate.with_provenance(folder=str(folder)), settings

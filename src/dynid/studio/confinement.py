@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import dynid
-from dynid.errors import DynidError, RecordingError
+from dynid.errors import DynidError, RecordingError, RobotError
 from dynid.files import toml_file
 from dynid.studio.workspace import SESSION
 
 _PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "clarabel", "pydantic", "jinja2")
-_SYSTEM_FOLDERS = ("/dev", "/proc", "/sys")
+# Files about the machine that libraries read, such as threadpoolctl
+_SYSTEM_FILES = (os.devnull, "/dev/urandom", "/proc/self/maps", "/proc/self/status", "/proc/self/cgroup",
+                 "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu", "/sys/fs/cgroup")
 _BY_COMMAND = "identify at the command line: dynid identify RUN.toml --trust"
 _REFUSAL_REASON = "the studio reads only files that were uploaded to it"
 
@@ -39,7 +41,7 @@ class Confinement:
         libraries = {sys.prefix, sys.base_prefix, str(Path(dynid.__file__).parents[1]), *_package_folders(),
                      *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
         cache = os.environ.get("NUMBA_CACHE_DIR")
-        places = [*libraries, str(self.folder), *_SYSTEM_FOLDERS, *([] if cache is None else [cache])]
+        places = [*libraries, str(self.folder), *_SYSTEM_FILES, *([] if cache is None else [cache])]
         self.roots = tuple(os.path.realpath(one) for one in places)
         self._open = False
 
@@ -107,12 +109,15 @@ class Confinement:
 
     def check_files(self, names: Iterable[str]) -> None:
         """Raise an error if a named file refers to another file, which libraries would open without a check."""
-        from dynid.recording.rosbag import check_contained  # imported here, because it loads arrays
+        from dynid.recording.rosbag import check_contained  # imported here, because both load arrays
+        from dynid.robot.tree_file import check_beside
         for name in names:
             path = self.folder / name
             try:
                 check_contained(path)
-            except RecordingError as problem:
+                if path.suffix.lower() == ".toml" and path.is_file():
+                    check_beside(toml_file(path), path)
+            except (RecordingError, RobotError) as problem:
                 raise DynidError(problem.reason.replace(str(path), name), problem.advice,
                                  where=f"file {path.name}") from None
 

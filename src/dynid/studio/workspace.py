@@ -1,6 +1,6 @@
 """The folder of a studio: uploaded files, the run file, and results.
 
-    .dynid-studio  marker of a studio's folder, and lock of the studio that uses it
+    .dynid-studio  marker of a studio's folder with a random id, and lock of the studio that uses it
     files/       uploaded files, meshes in subfolders
     run.toml     the run, as the page left it
     studio.json  the same as JSON, with its revision and the role of each file
@@ -9,8 +9,9 @@
                  secret is valid for SESSION_SECONDS, and only if nobody else could read or write file and folder
     tmp/         a folder for each start of the studio, which removes it
 
-The studio uses a folder that it created or that was empty, and removes only files that it wrote itself. Folder and
-files are private to the user.
+The studio uses a folder that it created or that was empty, and removes only files that it wrote itself. Its marker is a
+private file of this user with the text that the studio writes. The folders above are never links. Folder and files are
+private to the user.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dynid.errors import DynidError
-from dynid.files import write_json, write_whole, writing
+from dynid.files import open_file, read_small, write_json, write_whole, writing
 from dynid.studio.errors import Refusal
 
 RUN, FACTS = "run.toml", "studio.json"  # the run; facts on the workspace and on each result
@@ -39,6 +40,10 @@ SESSION = "session.json"
 SESSION_SECONDS = 7 * 24 * 3600  # s: validity of a secret over all restarts, and of its cookie
 MARKER = ".dynid-studio"
 _MARKER_TEXT = "This folder belongs to `dynid studio`, which writes files into it and removes its own.\n"
+_MARKER = re.compile(re.escape(_MARKER_TEXT) + r"(id: [0-9a-f]{32}\n)?")  # earlier versions wrote no id
+_MOST_MARKER = 1000  # characters read of a marker
+FOLDERS = ("files", "results", "tmp", "meshes")
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _WRITING_PREFIX = ".writing-"  # results/.writing-ID: this result is being written, and is removed if incomplete
 _SESSION_NAME = re.compile(r"session-[0-9a-f]{16}")
 MOTION_FILES = ("motion.csv", "motion.yaml")  # files of a motion that the controller of a robot follows
@@ -75,8 +80,7 @@ class StudioFolder:
         self._was_private = _is_private(self.folder.stat())
         with writing(self.folder):
             for place in (self.folder, self.files, self.results, sessions):
-                place.mkdir(mode=0o700, exist_ok=True)
-                place.chmod(0o700)
+                _make_private(place)
             for left in sessions.iterdir():
                 if _SESSION_NAME.fullmatch(left.name):
                     shutil.rmtree(left, ignore_errors=True)
@@ -92,7 +96,7 @@ class StudioFolder:
 
     def _read_state(self) -> dict[str, Any]:
         try:
-            said = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
+            said = json.loads(read_small(self.folder / FACTS, follow=False))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as problem:
@@ -102,7 +106,7 @@ class StudioFolder:
     def begin_result(self, identity: str) -> None:
         """Record that a result is about to be written."""
         with writing(self.results):
-            (self.results / f"{_WRITING_PREFIX}{identity}").touch(0o600)
+            os.close(os.open(self.results / f"{_WRITING_PREFIX}{identity}", os.O_WRONLY | os.O_CREAT | _NO_LINK, 0o600))
 
     def settle_result(self, identity: str) -> None:
         """Remove a recorded result if it is incomplete, and remove its record."""
@@ -124,11 +128,8 @@ class StudioFolder:
         if not self._was_private:
             return None
         try:
-            handle = os.open(self.folder / SESSION, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
-                             | getattr(os, "O_NONBLOCK", 0))
-            with os.fdopen(handle, encoding="utf-8") as file:
-                facts = os.fstat(handle)
-                if not stat.S_ISREG(facts.st_mode) or not _is_private(facts):
+            with open_file(self.folder / SESSION, follow=False) as file:
+                if not _is_private(os.fstat(file.fileno())):
                     return None
                 said = json.load(file)
             port, secret, created = int(said["port"]), str(said["secret"]), float(said["created"])
@@ -222,7 +223,7 @@ class StudioFolder:
         """Return the name of another uploaded file with the same size and content, or None."""
         size = path.stat().st_size
         others = [one for one in sorted(self.files.rglob("*"))
-                  if one.is_file() and one != path and one.stat().st_size == size]
+                  if _is_own_file(one) and one != path and one.stat().st_size == size]
         same = next((one for one in others if filecmp.cmp(path, one, shallow=False)), None)
         return None if same is None else same.relative_to(self.files).as_posix()
 
@@ -249,27 +250,27 @@ class StudioFolder:
 
     def listed(self) -> list[dict[str, Any]]:
         """All uploaded files with their sizes and roles, by name."""
-        return [self._facts(path) for path in sorted(self.files.rglob("*")) if path.is_file()]
+        return [self._facts(path) for path in sorted(self.files.rglob("*")) if _is_own_file(path)]
 
     # -- results ------------------------------------------------------------------------------------
     def result(self, identity: str) -> Path:
         """Return the path of the folder of a result."""
         folder = self.results / identity
-        if not RESULT_ID.fullmatch(identity) or not (folder / FACTS).is_file():
+        if not RESULT_ID.fullmatch(identity) or folder.is_symlink() or not _is_own_file(folder / FACTS):
             raise Refusal(404, f"the studio's folder has no result {identity[:40]}")
         return folder
 
     def result_file(self, identity: str, name: str) -> Path:
         """Return the path of a file of a result."""
         folder = self.result(identity)
-        if not FILE_NAME_PATTERN.fullmatch(name) or not (folder / name).is_file() or (folder / name).is_symlink():
+        if not FILE_NAME_PATTERN.fullmatch(name) or not _is_own_file(folder / name):
             raise Refusal(404, f"result {identity} has no file {name[:120]}")
         return folder / name
 
     def motion_file(self, identity: str, name: str, is_confirmed: bool) -> Path:
         """Return the path of a motion for a robot; refused without confirmation if there are warnings about it."""
         path = self.result_file(identity, name)
-        meta = json.loads((path.parent / FACTS).read_text(encoding="utf-8"))
+        meta = json.loads(read_small(path.parent / FACTS, follow=False))
         warnings = _with_warnings(meta)["warnings"]
         if warnings and not is_confirmed:
             raise Refusal(409, " ".join(warnings), hint="confirm this in the step Motion before you download the "
@@ -281,16 +282,16 @@ class StudioFolder:
         found = []
         for folder in sorted(self.results.iterdir(), reverse=True):
             try:
-                meta = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-            except (OSError, ValueError):
+                meta = json.loads(read_small(self.result(folder.name) / FACTS, follow=False))
+            except (OSError, ValueError, Refusal):
                 continue
-            names = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+            names = sorted(path.name for path in folder.iterdir() if _is_own_file(path) and path.name[0] != ".")
             found.append({"id": folder.name, **_with_warnings(meta), "files": [one for one in names if one != FACTS]})
         return found
 
 
 def claim(folder: Path) -> IO[str]:
-    """Return the locked marker of a studio's folder, which is created if it does not exist or is empty.
+    """Return the locked marker of a studio's folder, which is created if the folder does not exist or is empty.
 
     Raises:
         DynidError: the folder contains other files and no marker, or another studio uses it. Nothing is changed then.
@@ -298,26 +299,70 @@ def claim(folder: Path) -> IO[str]:
     marker = folder / MARKER
     with writing(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if any(folder.iterdir()) and (marker.is_symlink() or not marker.is_file()):
-            raise DynidError(f"{folder} is not empty and is not a folder of the studio, so the studio does not write "
-                             "there",
-                             "give a new or empty folder with --folder; a folder that an earlier version of the studio "
-                             f"made can be used after: touch {marker}", code="not-a-studio-folder")
-        handle = os.open(marker, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    file = os.fdopen(handle, "r+", encoding="utf-8")
+        others = {path.name for path in folder.iterdir()} - {MARKER}
+        if marker.is_symlink() or (marker.exists() and not marker.is_file()) or (others and not marker.exists()):
+            raise _not_own(folder)
+        link = next((name for name in FOLDERS if (folder / name).is_symlink()), None)
+        if link is not None:
+            raise DynidError(f"{folder / link} is a link, which the studio did not make, so the studio does not write "
+                             "there", "give a new or empty folder with --folder", code="not-a-studio-folder")
+        handle = os.open(marker, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600)
+    file = os.fdopen(handle, "r+", encoding="utf-8", errors="replace")
+    try:
+        _lock(file, folder)
+        text, facts = file.read(_MOST_MARKER), os.fstat(handle)
+        is_empty = not others and not text  # new, or the first start was ended before it wrote the marker
+        if not is_empty and not (_MARKER.fullmatch(text) and _belongs_to_user(facts)):
+            raise _not_own(folder)
+        if len(text) <= len(_MARKER_TEXT):
+            file.seek(0)
+            file.write(f"{_MARKER_TEXT}id: {secrets.token_hex(16)}\n")
+            file.flush()
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _lock(file: IO[str], folder: Path) -> None:
+    """Lock the marker of a folder; raise an error if another studio holds it."""
     try:
         import fcntl
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except ImportError:  # systems without such locks have none here
         pass
     except OSError:
-        file.close()
         raise DynidError(f"another studio is using {folder}", "use that studio, or give another --folder",
                          code="studio-in-use") from None
-    if not file.read(1):
-        file.write(_MARKER_TEXT)
-        file.flush()
-    return file
+
+
+def _not_own(folder: Path) -> DynidError:
+    return DynidError(f"{folder} is not empty and is not a folder of the studio, so the studio does not write there",
+                      "give a new or empty folder with --folder", code="not-a-studio-folder")
+
+
+def _make_private(place: Path) -> None:
+    """Create a folder that only this user can read, or change the mode of the existing one; a link is refused."""
+    place.mkdir(mode=0o700, exist_ok=True)
+    if os.name != "posix":
+        return place.chmod(0o700)
+    handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | _NO_LINK)
+    try:
+        os.fchmod(handle, 0o700)
+    finally:
+        os.close(handle)
+
+
+def _is_own_file(path: Path) -> bool:
+    """Return whether a path is a regular file and no link."""
+    return path.is_file() and not path.is_symlink()
+
+
+def _belongs_to_user(facts: os.stat_result) -> bool:
+    """Return whether a file belongs to this user under one name, and nobody else can write it."""
+    return not hasattr(os, "geteuid") or (
+        stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid() and facts.st_nlink == 1
+        and not facts.st_mode & 0o022)
 
 
 def _with_warnings(meta: dict[str, Any]) -> dict[str, Any]:
@@ -332,7 +377,7 @@ def _is_private(facts: os.stat_result) -> bool:
 
 def digest(path: Path) -> str:
     """Return the SHA-256 of a small file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_small(path)).hexdigest()
 
 
 def _mega(size: int) -> str:

@@ -36,6 +36,8 @@ _RATE_SCALING_POWER = 4
 _CHECKED_POSTURES = 24  # closed postures in which closed-form solutions of the loops are checked
 NAMES = ("Sxx", "Sxy", "Sxz", "Syy", "Syz", "Szz", "MX", "MY", "MZ", "M")
 _MOST_JOINTS = 60  # the length of the code grows with the square of the number of joints
+_MOST_BODIES = 150  # time grows with the third power: here ten seconds
+_NUMBERS_AT_ONCE = 4_000_000  # of the matrices of the joints of a tree, 32 MB
 _MOST_TRIED = 12  # joints: each try costs a whole recursion, which for larger robots takes seconds
 
 
@@ -143,8 +145,12 @@ class ModelLayout:
             columns[:, :, :10 * self.bodies] = dynamics.regressor(self.tree, q, dq, ddq) @ back
         else:
             *motion, rates = tree_motion(self.robot, q, dq, ddq)
-            rigid = dynamics.regressor(self.tree, *motion) @ back
-            columns[:, :, :10 * self.bodies] = np.einsum("stj,stc->sjc", rates, rigid)
+            step = max(1, _NUMBERS_AT_ONCE // (self.bodies * len(back)))  # a tree of many bodies has large matrices
+            for begin in range(0, len(q), step):
+                taken = slice(begin, begin + step)
+                rigid = dynamics.regressor(self.tree, *(array[taken] for array in motion))
+                torques = np.swapaxes(rates[taken], 1, 2) @ rigid
+                columns[taken, :, :10 * self.bodies] = (torques.reshape(-1, len(back)) @ back).reshape(torques.shape)
             scale = np.maximum(np.abs(rates).max(axis=(1, 2)), 1.0) if self.follow else np.ones(len(q))
         memory = np.random.default_rng(0).normal(size=(len(q), self.remembers))  # arbitrary states of terms
         for (term, places), own, history in zip(self.terms, self.memory_slices, self._stepping, strict=True):
@@ -179,6 +185,9 @@ def layout(model: Model, following: Following = "auto") -> ModelLayout:
     if robot.dof > _MOST_JOINTS:
         raise NotPossibleError(f"robot '{robot.name}' has {robot.dof} moving joints, and code is generated for up to "
                                f"{_MOST_JOINTS}", "lock the joints that the controller does not move")
+    if robot.tree.dof > _MOST_BODIES:
+        raise NotPossibleError(f"robot '{robot.name}' has {robot.tree.dof} moving bodies, and code is generated for up "
+                               f"to {_MOST_BODIES}", "leave out joints that depend on others (mimic joints)")
     of_the_log(model)
     tree, coupling = robot.tree, np.eye(robot.dof) if robot.followers is None else robot.followers.coupling
     frames = chain(tree)

@@ -175,7 +175,7 @@ def _work(line: Connection, job: Job[Any, Any, Any]) -> None:
     while True:
         try:
             is_item, given = line.recv()
-        except (EOFError, KeyboardInterrupt):
+        except (EOFError, OSError, KeyboardInterrupt):  # closed, or the parent was killed
             return
         try:
             report, part = job.perform(given) if is_item else (None, job.summed(*map(pickle.loads, given)))

@@ -25,7 +25,7 @@ from dynid.estimate.simulators.friction_fit import (
     with_drives,
 )
 from dynid.estimate.simulators.python_configs import IsaacFriction, isaaclab_config, mjlab_config
-from dynid.files import write_whole
+from dynid.files import read_small, write_whole
 from dynid.output_fields import map_of, output_fields, record
 from dynid.plain import finite, plain
 from dynid.recording import Samples
@@ -235,7 +235,7 @@ def _mjcf_source(source: str | Path) -> str:
     if isinstance(source, str) and source.lstrip().startswith("<"):
         return source
     try:
-        return Path(source).read_text(encoding="utf-8")
+        return read_small(source).decode("utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise RobotError(f"{source} cannot be read as MJCF ({problem})") from None
 

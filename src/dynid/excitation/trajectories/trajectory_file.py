@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from dynid.arrays import Array, load_arrays
+from dynid.arrays import Array
 from dynid.errors import DynidError
 from dynid.escape import csv_line, yaml_string
 from dynid.excitation.trajectories.trajectory import Motion, Trajectory, times
-from dynid.files import write_whole
+from dynid.files import load_arrays, read_file, write_whole
 from dynid.robot import numbered_joints
 from dynid.simulation import Reference
 
 MAX_MOTION_VALUE = 1e9  # largest plausible number in rad, rad/s and rad/s^2, or with m
 Extra = Callable[[Array], Mapping[str, Array]]  # function of times (m,) that returns columns (m,) by name
+_MOST_BYTES = 256 << 20  # of a motion in a file, hours at 1 kHz
 _UNIFORM_TOLERANCE = 1e-3  # share of a sampling period by which time stamps may deviate from even spacing
 
 
@@ -53,12 +54,13 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
 
 
 def _read_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        try:
-            head = next(csv.reader(file), [])
-            rows = np.loadtxt(file, delimiter=",", ndmin=2)
-        except (ValueError, csv.Error) as problem:
-            raise DynidError(f"{path} is not a motion: {problem}", code="not-a-motion") from None
+    content = read_file(path, _MOST_BYTES)
+    try:
+        first, *lines = content.decode("utf-8").splitlines() or [""]
+        head = next(csv.reader([first]), [])
+        rows = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.zeros((0, len(head)))
+    except (ValueError, csv.Error) as problem:
+        raise DynidError(f"{path} is not a motion: {problem}", code="not-a-motion") from None
     if "t" not in head or rows.shape[1] != len(head):
         raise DynidError(f"{path} is not a motion: its first line should be t, q_NAME.., dq_NAME.., ddq_NAME..",
                          code="not-a-motion")
