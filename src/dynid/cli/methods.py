@@ -14,7 +14,6 @@ RECOMMENDED = {
     "auto": "default: best in cross-validation",
     "pc-wls": "all link inertias, physically consistent",
     "pc-ridge": "short logs or little excitation",
-    "map": "plausible bodies without a good robot file",
     "wls": "base parameters from the data alone",
     "irls": "outliers or contacts in the log",
     "pc-irls": "outliers, physically consistent",

@@ -3,7 +3,7 @@
 Method `map` is the default. It takes the nominal robot from the file where that is believable and from the geometry of
 the links elsewhere (`dynid.robot.nominal`), estimates the total mass if no file gives it, and chooses the strength of
 the regularisation by the evidence of the data. If the data contradict every physically consistent robot, the bodies
-deviate from the consistent robot by a normal prior, whose width is chosen by cross-validation: torques are then
+depart from the consistent robot by a normal prior, whose width is chosen by cross-validation: torques are then
 predicted better, and the consistent robot is the one to be written.
 """
 
@@ -51,13 +51,13 @@ Rows = tuple[Array, Array]  # (k, parameters) and values (k,)
 _PRIOR_ROUNDS = 4  # alternating estimates of noise and prior strength
 _MASS_ROUNDS = 12  # the same if the total mass of the nominal robot is estimated too
 _SAME_MASS = 0.05  # relative change of the total mass that does not matter
-# Widths of deviations from the consistent robot that are compared, relative to the nominal bodies: none, that of a
+# Widths of departures from the consistent robot that are compared, relative to the nominal bodies: none, that of a
 # good nominal robot, that of the bodies themselves, and free.
 INCONSISTENCIES = (0.0, 0.1, 1.0, 10.0)
-# Corrected standard errors by which a wider deviation must predict better. It is below one, because inconsistent bodies
+# Corrected standard errors by which a wider departure must predict better. It is below one, because inconsistent bodies
 # cost little if data are many, while consistent ones that the data contradict may double the error.
-DEVIATION_ERRORS = 0.5
-_MIN_BLOCKS = 4  # blocks of time for a comparison of deviations
+DEPARTURE_ERRORS = 0.5
+_MIN_BLOCKS = 4  # blocks of time for a comparison of departures
 MAX_MASS_RATIO = 100.0  # largest total mass relative to the nominal one
 # Relative error of nominal bodies that are made from geometry: masses are hardly known within a factor of two.
 GEOMETRY_ERROR = 1.0
@@ -96,7 +96,7 @@ def maximum_posterior(problem: Problem, *, strength: float | None = None, incons
     Args:
         problem: the identification problem.
         strength: strength of the prior of the bodies. Default: the one of greatest evidence.
-        inconsistency: width of the deviations from the physically consistent robot, relative to the nominal bodies;
+        inconsistency: width of the departures from the physically consistent robot, relative to the nominal bodies;
             zero for a consistent robot. Default: chosen by cross-validation.
         margin, shapes, centres, masses: see `dynid.estimate.consistent.problem_consistency`.
     """
@@ -135,12 +135,12 @@ def _estimate(name: str, problem: Problem, consistency: Consistency, nominal: No
         weights = joint_weights(problem.regression)
         solution = solve(problem.regression, problem.regression.stack(weights))
         found = _in_turn(problem, consistency, nominal, metric, weights, strength,
-                         has_mass=bodies is None or bodies.has_mass, may_deviate=bodies is not None)
+                         has_mass=bodies is None or bodies.has_mass, may_depart=bodies is not None)
         if bodies is not None:
             found = replace(found, assumed=np.concatenate([np.zeros(0, dtype=np.int64), *(
                 columns for name, columns in consistency.bodies.items() if bodies.sources.get(name) != "file")]))
-        deviating = _Deviating.from_fit(problem, consistency, found)
-        width = deviating.choose(problem, weights) if inconsistency is None else inconsistency
+        departing = _Departing.from_fit(problem, consistency, found)
+        width = departing.choose(problem, weights) if inconsistency is None else inconsistency
         if bodies is not None and strength is None and width == 0.0:
             found = _near_the_data(problem, consistency, found)
         chosen, penalty, on_border = found.chosen, found.penalty, False
@@ -155,7 +155,7 @@ def _estimate(name: str, problem: Problem, consistency: Consistency, nominal: No
                     "nominal_not_used": dict(bodies.reasons),
                     "nominal_mass": float(found.nominal.matrices[:, 3, 3].sum())}
         if width > 0.0:
-            found = replace(found, chosen=deviating.fit(problem.base, width))
+            found = replace(found, chosen=departing.fit(problem.base, width))
         held = replace(solution, beta=problem.base.matrix @ (theta if width == 0.0 else found.chosen.theta))
         facts = diagnostics(
             problem.regression, held, weights, consistent=width == 0.0, metric=metric, strength=chosen.strength,
@@ -172,7 +172,7 @@ def _estimate(name: str, problem: Problem, consistency: Consistency, nominal: No
             less = replace(problem, regression=fewer, data=(), recordings=())
             if width > 0.0:
                 check_same_parameters(less, consistency)
-                return deviating.on(fewer, found.weights).fit(problem.base, width).theta
+                return departing.on(fewer, found.weights).fit(problem.base, width).theta
             return _refit(less, consistency, metric, found, theta)
 
         return Estimate(name, problem.model, problem.base, held.beta, solution.identified,
@@ -201,11 +201,11 @@ def _near_the_data(problem: Problem, consistency: Consistency, found: Fitted) ->
 
 
 @dataclass(frozen=True, eq=False)
-class _Deviating:
-    """Quadratic model of a regularised fit about its minimum, in which bodies may deviate from consistent ones.
+class _Departing:
+    """Quadratic model of a regularised fit about its minimum, in which bodies may depart from consistent ones.
 
     With the gradient g and the Hessian H of the prior of a body at the minimum, the body is about normal with mean
-    theta - H^-1 g and covariance H^-1. A deviation of width w adds w^2 H0^-1 to the covariance, with the Hessian H0 of
+    theta - H^-1 g and covariance H^-1. A departure of width w adds w^2 H0^-1 to the covariance, with the Hessian H0 of
     the divergence at the nominal body.
 
     Attributes:
@@ -228,7 +228,7 @@ class _Deviating:
     nominal: Array
 
     @staticmethod
-    def from_fit(problem: Problem, consistency: Consistency, fitted: Fitted) -> _Deviating:
+    def from_fit(problem: Problem, consistency: Consistency, fitted: Fitted) -> _Departing:
         """Return the quadratic model of a consistent fit."""
         matrix, stacked, chosen = problem.base.matrix, fitted.stacked, fitted.chosen
         score = stacked.r.T @ (stacked.rho - stacked.r @ (matrix @ chosen.theta))
@@ -240,22 +240,22 @@ class _Deviating:
         places = consistency.places
         np.add.at(gradient, places, -gradients)
         hessian[places[:, :, None], places[:, None, :]] -= hessians
-        return _Deviating(consistency, fitted, normal, score, gradient, hessian, gradients, hessians, nominal)
+        return _Departing(consistency, fitted, normal, score, gradient, hessian, gradients, hessians, nominal)
 
-    def on(self, regression: Regression, weights: Array) -> _Deviating:
+    def on(self, regression: Regression, weights: Array) -> _Departing:
         """Return the model with other equations with joint weights (dof,)."""
         stacked = regression.stack(weights, prior=False)
         beta = regression.base.matrix @ self.fitted.chosen.theta
         return replace(self, normal=stacked.r.T @ stacked.r, score=stacked.r.T @ (stacked.rho - stacked.r @ beta))
 
     def fit(self, base: BaseParameters, width: float) -> PriorFit:
-        """Return the fit with deviations of a width; with a width above zero, signs of friction are free too."""
+        """Return the fit that departs from consistent bodies by a width; with a width above zero, signs of friction are free too."""
         chosen, places = self.fitted.chosen, self.consistency.places
         gradient, hessian = self.gradient.copy(), self.hessian.copy()
         if width > 0.0:
             slope, curvature = limit_curvature(self.consistency, chosen.theta)
             gradient, hessian = gradient - slope, hessian - curvature
-            penalty = self.fitted.penalty  # of friction, which deviates too
+            penalty = self.fitted.penalty  # of friction, which departs too
             diagonal = np.sum(penalty.rows ** 2, axis=0)
             own = np.flatnonzero(diagonal)
             share = 1.0 / (1.0 + diagonal[own] * (width * penalty.scale[own]) ** 2)
@@ -273,7 +273,7 @@ class _Deviating:
         return PriorFit(self.consistency.with_known(theta), chosen.strength, information, chosen.evidence, chosen.free)
 
     def choose(self, problem: Problem, scales: Array) -> float:
-        """Return the smallest width of deviations that is not worse than the best one in cross-validation over blocks
+        """Return the smallest width of departures that is not worse than the best one in cross-validation over blocks
         of time, by a share of the corrected standard error (Nadeau and Bengio, 2003).
 
         scales: weights (dof,) of the joints' errors, from least squares, since residuals of a contradicted fit are no
@@ -302,7 +302,7 @@ class _Deviating:
         excess = logs - best
         error = excess.std(axis=1, ddof=1) * np.sqrt(1.0 / n + 1.0 / (n - 1))
         return next(width for width, mean, one in zip(INCONSISTENCIES, excess.mean(axis=1), error, strict=True)
-                    if mean <= DEVIATION_ERRORS * one)
+                    if mean <= DEPARTURE_ERRORS * one)
 
 
 def _solve_scaled(matrix: Array, right: Array) -> Array:
@@ -336,7 +336,7 @@ class Fitted:
 
 
 def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, metric: Metric, weights: Array,
-             strength: float | None, *, has_mass: bool = True, may_deviate: bool = False) -> Fitted:
+             strength: float | None, *, has_mass: bool = True, may_depart: bool = False) -> Fitted:
     """Return the fit after alternating estimates of the noise, the regularisation of friction, and the prior strength.
 
     Args:
@@ -344,13 +344,13 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, metri
         weights: joint weights (dof,) of `wls`, for the first fit.
         has_mass: whether the total mass of the nominal model is known. Otherwise the nominal masses are scaled to the
             smallest divergence from the fitted bodies, in turn with the rest.
-        may_deviate: whether the fit may deviate from the consistent one afterwards. Otherwise a prior that costs more
+        may_depart: whether the fit may depart from the consistent one afterwards. Otherwise a prior that costs more
             than it gains is weakened.
     """
     regression = problem.regression
     stacked = regression.stack(weights, prior=False)
     known = prior_rows(problem, weights, stacked)
-    if not may_deviate or consistency.centres or consistency.masses:
+    if not may_depart or consistency.centres or consistency.masses:
         fit(consistency, problem.base, stacked, prior=known)  # raises an error for limits that contradict the data
     # Initial noise: residuals of the consistent fit with a very weak prior.
     chosen = best_strength(_prior_fits(problem, consistency, nominal, metric, stacked, known, min(STRENGTHS)))
@@ -363,7 +363,7 @@ def _in_turn(problem: Problem, consistency: Consistency, nominal: Nominal, metri
         prior = _with(prior_rows(problem, np.ones(regression.dof), stacked), penalty.rows, penalty.values)
         before = chosen
         fits = _prior_fits(problem, consistency, nominal, metric, stacked, prior, strength)
-        chosen = best_strength(fits) if may_deviate else _no_worse_than_wls(problem, stacked, penalty, fits)
+        chosen = best_strength(fits) if may_depart else _no_worse_than_wls(problem, stacked, penalty, fits)
         if not has_mass:
             products = np.linalg.solve(nominal.matrices, consistency.matrices(chosen.theta))
             ratio = float(np.trace(products, axis1=1, axis2=2).mean() / 4.0)
