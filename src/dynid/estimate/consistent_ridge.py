@@ -249,7 +249,8 @@ class _Departing:
         return replace(self, normal=stacked.r.T @ stacked.r, score=stacked.r.T @ (stacked.rho - stacked.r @ beta))
 
     def fit(self, base: BaseParameters, width: float) -> PriorFit:
-        """Return the fit that departs from consistent bodies by a width; with a width above zero, signs of friction are free too."""
+        """Return the fit whose bodies depart from consistent ones by a width. With a width above zero, the signs of
+        friction are free too."""
         chosen, places = self.fitted.chosen, self.consistency.places
         gradient, hessian = self.gradient.copy(), self.hessian.copy()
         if width > 0.0:
