@@ -17,6 +17,7 @@ from worker_jobs import dies, killed_once, raises, slow
 
 from dynid.errors import DynidError, NotPossibleError
 from dynid.workers import Workers
+from dynid.workers.processes import _work
 
 ITEMS = [3, 1, 4, 1, 5]
 
@@ -141,4 +142,4 @@ def test_a_worker_whose_parent_was_killed_ends_without_a_word() -> None:
         def recv(self) -> object:
             raise ConnectionResetError
 
-    processes._work(Reset(), None)
+    _work(Reset(), None)

@@ -149,8 +149,8 @@ class ModelLayout:
             for begin in range(0, len(q), step):
                 taken = slice(begin, begin + step)
                 rigid = dynamics.regressor(self.tree, *(array[taken] for array in motion))
-                own = np.swapaxes(rates[taken], 1, 2) @ rigid
-                columns[taken, :, :10 * self.bodies] = (own.reshape(-1, len(back)) @ back).reshape(own.shape)
+                torques = np.swapaxes(rates[taken], 1, 2) @ rigid
+                columns[taken, :, :10 * self.bodies] = (torques.reshape(-1, len(back)) @ back).reshape(torques.shape)
             scale = np.maximum(np.abs(rates).max(axis=(1, 2)), 1.0) if self.follow else np.ones(len(q))
         memory = np.random.default_rng(0).normal(size=(len(q), self.remembers))  # arbitrary states of terms
         for (term, places), own, history in zip(self.terms, self.memory_slices, self._stepping, strict=True):
