@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import dynid
-from dynid.errors import DynidError, RecordingError, RobotError
+from dynid.errors import DynidError
 from dynid.files import toml_file
 from dynid.studio.workspace import SESSION
 
@@ -117,7 +117,7 @@ class Confinement:
                 check_contained(path)
                 if path.suffix.lower() == ".toml" and path.is_file():
                     check_beside(toml_file(path), path)
-            except (RecordingError, RobotError) as problem:
+            except DynidError as problem:
                 raise DynidError(problem.reason.replace(str(path), name), problem.advice,
                                  where=f"file {path.name}") from None
 
