@@ -28,7 +28,8 @@ test: $(VENV)/.dev
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m slow || test $$? -eq 5  # 5: there is no slow test
 
-# 20,000 damaged inputs, some seven minutes of one core (the slow tests have 4,250); DYNID_FUZZ_SEED=N for others.
+# 20,000 inputs, a fifth of them hostile files, some 20 minutes of one core (the slow tests have 4,250);
+# DYNID_FUZZ_SEED=N for others.
 fuzz: $(VENV)/.dev
 	DYNID_FUZZ_CASES=$${DYNID_FUZZ_CASES:-20000} $(BIN)/python -m pytest -n 2 -q -m slow tests/fuzz
 

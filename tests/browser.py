@@ -8,11 +8,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
              "--disable-sync", "--no-first-run")
@@ -168,18 +170,23 @@ def newest(page: Any, kind: str = "run") -> dict[str, Any]:
     return max(found, key=lambda one: (one["created"], one["id"]))
 
 
-@contextmanager
-def read_pipe(path: Path, patience: float = 60.0) -> Iterator[None]:
-    """Wait until a process reads a pipe, and hold the other end open without writing to it."""
+def write_endless_log(path: Path, joints: Sequence[str]) -> None:
+    """A log whose rows have dates, which are read line by line: several minutes of reading."""
+    names = [f"{signal}_{joint}" for signal in ("position", "torque") for joint in joints]
+    row = ",".join(["2026-03-31 23:59:58.5", *["0.1"] * len(names)]) + "\n"
+    with path.open("w") as file:
+        file.write(",".join(["time", *names]) + "\n")
+        for _ in range(100):
+            file.write(row * 100_000)
+
+
+def wait_for_reader(path: Path, patience: float = 60.0) -> None:
+    """Wait until a process that this one started has a file open."""
     end = time.monotonic() + patience
     while True:
-        try:
-            writer = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-            break
-        except OSError:  # nobody reads it
-            assert time.monotonic() < end, f"{path.name} is not read"
-            time.sleep(0.05)
-    try:
-        yield
-    finally:
-        os.close(writer)
+        with suppress(psutil.Error):
+            for process in psutil.Process().children(recursive=True):
+                if any(Path(one.path) == path.resolve() for one in process.open_files()):
+                    return
+        assert time.monotonic() < end, f"{path.name} is not read"
+        time.sleep(0.05)

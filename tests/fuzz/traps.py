@@ -160,7 +160,7 @@ def _traps_in_results(rng: np.random.Generator, place: Path, others: Path) -> tu
 def _names_of_devices(rng: np.random.Generator, place: Path, others: Path) -> tuple[list[str], bytes]:
     """A robot file, a run file or an MJCF names a device, a pipe or a file of others."""
     os.mkfifo(place / "pipe")
-    name = _pick(rng, ("/dev/zero", "/dev/stdin", "/dev/fd/0", "/proc/self/environ", "pipe", ".", "/", "",
+    name = _pick(rng, ("/dev/zero", "/dev/stdin", "/dev/fd/0", "/proc/self/environ", "pipe", ".", str(others), "",
                        str(others / "arm.urdf"), str(others / "log.csv"), "../" * 30 + "dev/zero", _LONG, "\\u0000"))
     way = int(rng.integers(4))
     if way == 0:

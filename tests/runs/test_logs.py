@@ -12,7 +12,7 @@ from refusals import refused
 
 from dynid.errors import DynidError, RecordingError
 from dynid.model import Model
-from dynid.recording.log_files import distinct, short_name
+from dynid.recording.log_files import distinct, short_name, short_names
 from dynid.recording.preparation import Preparation
 from dynid.robot import Robot
 from dynid.runs import RunSettings, run
@@ -191,3 +191,9 @@ def test_the_window_of_a_run_is_not_that_of_other_logs(tmp_path: Path) -> None:
     save(run(settings(logs=[str(log)], log={"start": 1.0, "stop": 5.0})), tmp_path / "out", report=False)
     assert validate_result(tmp_path / "out", [str(other)]).logs[0].rows == 1200
     assert validate_result(tmp_path / "out", [str(other)], {"log": {"start": 2.0, "stop": None}}).logs[0].rows == 800
+
+
+@pytest.mark.parametrize("sources", [["a/x.csv", "b/x.csv", "b/y.csv"], ["x"], [], ["a/b/x", "c/b/x", "x", "x"],
+                                     ["a/x, a/y", "b/x, b/y"], ["/", "/a"]])
+def test_names_of_many_logs_are_those_of_each(sources: list[str]) -> None:
+    assert short_names(sources) == {one: short_name(one, sources) for one in sources}

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Served, asked, finished, load_robot_and_log, open_step, read_pipe, upload
+from browser import (
+    Served,
+    asked,
+    finished,
+    load_robot_and_log,
+    open_step,
+    upload,
+    wait_for_reader,
+    write_endless_log,
+)
+
+from dynid import Robot
 
 STEPS = ("robot", "motion", "log", "run", "compare", "use", "live", "actuators")
 
@@ -157,11 +167,11 @@ def test_axe_finds_nothing_serious(new_page: Callable[..., Any], two_joints: tup
 
 
 def test_reading_a_log_can_be_stopped(page: Any, studio: Served, two_joints: tuple[Path, Path]) -> None:
-    """A pipe that nobody writes to takes for ever to read; other steps go on meanwhile, and Stop says what happened.
+    """A log of many rows with dates takes minutes to read; other steps go on meanwhile, and Stop says what happened.
 
     This holds after changes of the settings too, although a browser sends only six requests at once."""
     load_robot_and_log(page, *two_joints)
-    os.mkfifo(studio.folder / "files" / "endless.csv")
+    write_endless_log(studio.folder / "files" / "endless.csv", Robot.load(two_joints[0]).joint_names)
     stop = page.locator("#panel-log button:text-is('Stop reading')")
     page.locator("#panel-log .main-svg").first.wait_for()  # the first log is read and drawn
     stop.wait_for(state="hidden")
@@ -181,19 +191,19 @@ def test_reading_a_log_can_be_stopped(page: Any, studio: Served, two_joints: tup
             await change((settings) => { settings.log = { unit }; });
         }""", unit)
         page.wait_for_timeout(200)
-    with read_pipe(studio.folder / "files" / "endless.csv"):
-        assert page.evaluate("""async () => (await fetch('/api/tasks/catalogue', {
-            method: 'POST', headers: { 'X-Dynid': 'studio' }, body: '{}',
-            signal: AbortSignal.timeout(60_000) })).status""") == 200
-        problem = page.locator("#panel-log .problem:has-text('reading the log was stopped')")
-        stop.click()
-        for attempt in range(1, 301):
-            if problem.is_visible():
-                break
-            page.wait_for_timeout(200)
-            if attempt % 10 == 0:  # a request that reached the server after Stop is read as well: press again
-                page.evaluate("document.querySelector('#panel-log button.stop:not([hidden])')?.click()")
-        assert problem.is_visible() and not stop.is_visible()
-        page.evaluate("import('/static/store.js').then((page) => page.emit('state', page.store.state))")
-        assert problem.is_visible()  # also after the page has drawn its steps again
+    wait_for_reader(studio.folder / "files" / "endless.csv")
+    assert page.evaluate("""async () => (await fetch('/api/tasks/catalogue', {
+        method: 'POST', headers: { 'X-Dynid': 'studio' }, body: '{}',
+        signal: AbortSignal.timeout(60_000) })).status""") == 200
+    problem = page.locator("#panel-log .problem:has-text('reading the log was stopped')")
+    stop.click()
+    for attempt in range(1, 301):
+        if problem.is_visible():
+            break
+        page.wait_for_timeout(200)
+        if attempt % 10 == 0:  # a request that reached the server after Stop is read as well: press again
+            page.evaluate("document.querySelector('#panel-log button.stop:not([hidden])')?.click()")
+    assert problem.is_visible() and not stop.is_visible()
+    page.evaluate("import('/static/store.js').then((page) => page.emit('state', page.store.state))")
+    assert problem.is_visible()  # also after the page has drawn its steps again
     (studio.folder / "files" / "endless.csv").unlink()

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from refusals import refused
 from studio_client import Client, served
 
+from dynid.errors import DynidError
 from dynid.studio.security import Authentication
 from dynid.studio.server import Opened, open_studio
 
@@ -185,10 +187,10 @@ def test_a_secret_that_others_could_read_or_replace_is_not_used(tmp_path: Path, 
 
 
 def test_a_secret_of_another_user_is_not_used(tmp_path: Path, ended: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And none is stored where the folder is another user's."""
+    """A folder of another user is refused, and what it holds is not used."""
     monkeypatch.setattr("dynid.studio.workspace.os.geteuid", lambda: os.getuid() + 1)
-    assert not restarted(tmp_path, ended)
-    assert not (tmp_path / "session.json").exists()
+    with refused(DynidError, "not-a-studio-folder"):
+        restarted(tmp_path, ended)
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "words", "empty"])

@@ -22,7 +22,7 @@ import httpx
 import numpy as np
 import psutil
 import pytest
-from browser import new_context, read_pipe
+from browser import new_context, wait_for_reader, write_endless_log
 from browser import served as process
 from studio_client import Client, log_of, served, urdf
 
@@ -232,8 +232,8 @@ def test_bombs_are_refused_in_a_sentence(client: Client, opened: Opened, name: s
 
 @pytest.fixture
 def endless(opened: Opened, client: Client) -> Iterator[None]:
-    """A log that never ends: a pipe that nobody writes to, in the place of a file."""
-    os.mkfifo(opened.studio.workspace.files / "endless.csv")
+    """A log that takes minutes to read."""
+    write_endless_log(opened.studio.workspace.files / "endless.csv", ("shoulder", "elbow"))
     client.settings(robot="arm.urdf", logs=["log.csv"])
     run = opened.studio.workspace.folder / "run.toml"
     before = run.read_text()
@@ -268,8 +268,8 @@ def test_reading_a_log_can_be_stopped_and_keeps_nobody_waiting(opened: Opened, c
 
 def test_a_run_that_reads_a_log_can_be_stopped(opened: Opened, client: Client, endless: None) -> None:
     client.post("/api/jobs/run", json={})
-    with read_pipe(opened.studio.workspace.files / "endless.csv"):
-        assert client.delete("/api/jobs/current").json()["state"] == "stopped"
+    wait_for_reader(opened.studio.workspace.files / "endless.csv")
+    assert client.delete("/api/jobs/current").json()["state"] == "stopped"
     assert not list(opened.studio.workspace.results.glob(".writing-*"))
 
 

@@ -20,7 +20,7 @@ from dynid.model import LinearModel
 from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording import Recording, Samples
 from dynid.recording.excerpts import filterable_excerpt
-from dynid.recording.log_files import find_logs, short_name
+from dynid.recording.log_files import find_logs, short_name, short_names
 from dynid.recording.log_reading import resolve_mapping
 from dynid.recording.preparation import Preparation
 from dynid.recording.sample_preparation import AT_REST, Gridded, check_usable, on_grid, prepare_gridded
@@ -115,12 +115,12 @@ class Dataset:
         for log in logs:
             if log.is_required:
                 log.stamp()  # raises an error if the file does not exist
-        rows, names = 0, [log.source for log in logs]
+        rows, names = 0, short_names(log.source for log in logs)
         for count, place in enumerate([0, *sorted(range(1, len(logs)), key=lambda k: logs[k].draw)]):
             if rows >= enough:
                 break
             log = logs[place]
-            progress(f"reading {short_name(log.source, names)}", min(count / len(logs), rows / enough))
+            progress(f"reading {names[log.source]}", min(count / len(logs), rows / enough))
             try:
                 recording, sha256 = log.read_hashed(robot, hashed=len(logs) > 1)
                 check_usable(recording)

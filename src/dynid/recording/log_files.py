@@ -182,6 +182,18 @@ def short_name(source: str, among: Iterable[str] = ()) -> str:
     return source
 
 
+def short_names(sources: Iterable[str]) -> dict[str, str]:
+    """Return the names of `short_name` of many logs by their sources, in linear time."""
+    remaining, found = list(dict.fromkeys(sources)), dict[str, str]()
+    longest = max((len(PurePath(part).parts) for source in remaining for part in source.split(", ")), default=0)
+    for count in range(1, longest + 1):
+        tails = {source: _tail(source, count) for source in remaining}
+        counts = Counter(tails.values())
+        found.update({source: tail for source, tail in tails.items() if tail and counts[tail] == 1})
+        remaining = [source for source in remaining if source not in found]
+    return {**found, **{source: source for source in remaining}}
+
+
 def _tail(source: str, count: int) -> str:
     """Return the last `count` parts of each path in a source, which may consist of several files."""
     return ", ".join(str(PurePath(*PurePath(part).parts[-count:])) for part in source.split(", "))

@@ -17,7 +17,7 @@ from dynid.model import LinearModel, robot_model
 from dynid.progress import Progress, ProgressCallback, silent
 from dynid.recording import Recording, Samples
 from dynid.recording.check import find_jumps
-from dynid.recording.log_files import short_name
+from dynid.recording.log_files import short_name, short_names
 from dynid.recording.mapping import FROM_LOG, KNOWN_LOAD
 from dynid.recording.preparation import Preparation
 from dynid.recording.sample_preparation import AT_REST, check_usable, prepare
@@ -234,9 +234,9 @@ def read_logs(logs: Sequence[LogEntry], settings: RunSettings, robot: Robot,
               progress: ProgressCallback = silent) -> Iterator[Recording]:
     """Yield the recording of each log, read with its own [[logs]] table and the run's [log] table."""
     sources, progress = log_sources(logs, settings), Progress.from_callback(progress)
-    names = [source.source for source in sources]
+    names = short_names(source.source for source in sources)
     for source in sources:
         source.stamp()  # raises for the first log that does not exist, before any is read
     for i, source in enumerate(sources):
-        progress(f"reading {short_name(source.source, names)}", i / len(names))
+        progress(f"reading {names[source.source]}", i / len(sources))
         yield source.read(robot)

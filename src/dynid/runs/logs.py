@@ -14,7 +14,7 @@ from dynid.datasets import LogSource
 from dynid.errors import RecordingError, did_you_mean
 from dynid.floating.whole_body import FloatingRules
 from dynid.recording.lerobot import episode_settings, is_dataset
-from dynid.recording.log_files import LogFile, distinct, find_logs, short_name
+from dynid.recording.log_files import LogFile, distinct, find_logs, short_names
 from dynid.recording.log_reading import window_text
 from dynid.recording.mapping import Mapping
 from dynid.recording.presets import overlaid
@@ -172,8 +172,8 @@ def found_logs_sentence(settings: RunSettings, used: Sequence[str], left_out: Se
               if isinstance(log.file, str) and _holds_logs(log.file, log.mapping(settings.log))]
     if not places or len(used) + len(left_out) < 2:
         return ""
-    names = [short_name(one, (*used, *left_out)) for one in used]
-    without = [short_name(one, (*used, *left_out)) for one in left_out]
+    shown = short_names((*used, *left_out))
+    names, without = [shown[one] for one in used], [shown[one] for one in left_out]
     return (f"Found in {listed(places)}, subfolders included, and fitted together: {listed(names, _NAMED_LOGS)}"
             + (f". Left out: {listed(without, _NAMED_LOGS)}" if without else "")
             + ". To use some of them only, give their files")
