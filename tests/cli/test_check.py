@@ -101,7 +101,7 @@ def test_what_is_not_there_is_a_wrong_call(dynid, tmp_path):
 
 
 # -- results -----------------------------------------------------------------------------------------
-def result(folder, text, method, values=None, seconds=10.0, still=(), **options):
+def result(folder, text, method, values=None, seconds=10.0, still=(), add_note=lambda note: None, **options):
     """A run on a simulated log of the robot in `text`; values: other truths than the file's."""
     robot = Robot.from_urdf(text)
     model = Model(robot, make_terms(robot, friction=("viscous",)))
@@ -119,7 +119,7 @@ def result(folder, text, method, values=None, seconds=10.0, still=(), **options)
     write_npz(Recording(t, q, tau, joints=robot.joint_names), folder / "log.npz")
     settings = RunSettings(robot=str(folder / "two.urdf"), logs=(str(folder / "log.npz"),), method=method,
                            options=options, model=ModelSettings(friction=("viscous",)), prepare={"cutoff": 15.0})
-    return save(run(settings), folder / "out", report=False)
+    return save(run(settings), folder / "out", report=False, add_note=add_note)
 
 
 TRUE_SECOND = (2.0, (0, 0.1, 0), (0.03, 0.04, 0.05))
@@ -207,8 +207,12 @@ def test_base_parameters_that_no_robot_has_come_with_a_proof(dynid, tmp_path):
 
 
 def test_consistent_methods_are_consistent_and_leave_a_robot_behind(dynid, tmp_path):
-    written = result(tmp_path / "run", GOOD, "pc-wls", IMPOSSIBLE)
+    notes = []
+    written = result(tmp_path / "run", GOOD, "pc-wls", IMPOSSIBLE, add_note=notes.append)
     assert check(dynid, tmp_path / "run" / "out")["consistent"]
+    masses = dict(zip(("l1", "l2"), Robot.load(written["robot"]).inertias[:, 9], strict=True))
+    [heavy] = [name for name, mass in masses.items() if mass > 100.0]  # the data hardly determine the masses
+    assert sum(f"link '{heavy}' weighs {masses[heavy]:.4g} kg" in note for note in notes) == 1
     robot = Path(written["robot"])
     assert robot.name == "robot.urdf" and check(dynid, robot, "--no-shapes")["consistent"]
 

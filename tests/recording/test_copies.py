@@ -130,6 +130,40 @@ def test_torques_written_as_zero_are_found_and_no_others(columns: tuple[int, ...
     assert not lost_torques(at_rest, np.where(t[:, None] > 10.0, 0.0, tau)).any()  # brakes are closed
 
 
+@pytest.mark.parametrize("kind", ["few counts", "idle", "switching"])
+def test_zeros_of_coarse_currents_are_not_lost(kind: str) -> None:
+    """Currents in whole counts: of a joint with hardly any, of joints that are idle together, and that switch on."""
+    rng = np.random.default_rng(6304)
+    t = np.arange(6000) / 50.0
+    q = np.column_stack([np.sin(1.3 * t), np.cos(0.9 * t), np.sin(0.7 * t + 1.0)])
+    currents = np.round(np.abs(6.0 * np.cos(q)) + rng.normal(size=q.shape))
+    if kind == "few counts":
+        currents[:, 2] = rng.uniform(size=len(t)) < 0.1
+    elif kind == "idle":
+        currents[rng.uniform(size=len(t)) < 0.05] = 0.0
+        currents *= rng.uniform(size=q.shape) < 0.85
+    else:
+        currents[:, 1] = np.where(np.isin(np.arange(len(t)) % 2000, (1000, 1001, 1003)), 40.0, np.round(t / 40.0))
+        currents[1002::2000, 1] = 0.0
+    assert not lost_torques(q, currents).any()
+
+
+def test_torque_of_one_joint_that_is_lost_once_is_found() -> None:
+    t = np.arange(4000) / 200.0
+    q = np.column_stack([np.sin(1.3 * t), np.cos(0.9 * t)])
+    tau = 4.0 + np.column_stack([np.cos(t), np.sin(t)]) + 0.01 * np.random.default_rng(0).normal(size=q.shape)
+    tau[1800:1900, 1] = 0.0
+    assert np.array_equal(np.argwhere(lost_torques(q, tau)), np.column_stack([np.arange(1800, 1900), np.ones(100)]))
+
+
+def test_a_few_long_steps_of_one_joint_are_no_lost_rows() -> None:
+    """A servo that is accelerated in three rows of a short log."""
+    t = np.arange(100) / 50.0
+    steps = 0.02 * np.cos(np.pi * t)
+    steps[[10, 45, 55]] *= 2.0
+    assert lost_rows(t, np.cumsum(steps)[:, None]) is None
+
+
 def test_rows_with_lost_torques_are_not_used() -> None:
     """A long loss splits the log, and no row of it is in the fit."""
     t = np.arange(4000) / 200.0

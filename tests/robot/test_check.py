@@ -12,6 +12,7 @@ from robots import random_robot
 
 from dynid.robot import Body, InertiaProblem, Robot, inertia_problems
 from dynid.robot import inertia as ten
+from dynid.robot.check import absurd_inertias
 from dynid.robot.dh import from_dh
 from dynid.robot.urdf import read_urdf
 
@@ -25,6 +26,20 @@ def problems_of(mass: float, com: tuple[float, float, float], moments: tuple[flo
 
 def test_a_good_body_has_none() -> None:
     assert problems_of(2.0, (0.1, 0, 0), (0.1, 0.2, 0.25)) == ()
+
+
+@pytest.mark.parametrize("name", ["delta", "four-bar", "emps"])
+def test_other_units_are_absurd_in_robots_of_closed_chains_and_single_joints(name: str) -> None:
+    """The file of a single joint shows no size; the reach of closed chains is that of their tree."""
+    robot = Robot.builtin(name)
+    assert absurd_inertias(robot) == ()
+    rows = np.array([ten.from_central(1.0, [0.1, 0, 0], np.diag([0.03, 0.04, 0.05]))] * robot.dof)
+    assert absurd_inertias(robot.with_inertias(rows)) == ()
+    rows[:, :6] *= 1e6  # kg mm^2
+    assert {one.kind for one in absurd_inertias(robot.with_inertias(rows))} == {"size"}
+    rows[:, :6] /= 1e6
+    rows[:, 6:9] *= 1e3  # mm
+    assert "size" in {one.kind for one in absurd_inertias(robot.with_inertias(rows))}
 
 
 def test_random_bodies_have_none() -> None:

@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.estimate import Problem, identify
+from dynid.recording.sample_preparation import prepare
 from dynid.validate import reconstruct, verdict
 from dynid.validate.hypotheses.gravity import with_gravity
 from dynid.validate.verdict_checks.compensated import gravity_shares
+from reproductions._faulty_machines import machine
 
 
 def codes(log) -> list[str]:
@@ -52,11 +55,47 @@ def test_whole_torques_are_not_blamed(simulate, robot):
         assert "gravity-removed" not in codes(log.with_torque(scale * log.samples.tau))
 
 
+def without_bodies(model):
+    """The same model of a robot file that states no inertias."""
+    return replace(model, robot=replace(model.robot, bodies=tuple(
+        replace(body, inertia=None) for body in model.robot.bodies)))
+
+
+def test_another_direction_of_gravity_is_not_called_removed_gravity(simulate):
+    """Under the given direction only joint 1 carries a material gravity torque, and its torque contains none."""
+    log = simulate("puma560", seed=16)
+    found = codes(replace(log, model=with_gravity(log.model, np.array([0.0, 9.81, 0.0]))))
+    assert "gravity-direction" in found and "gravity-removed" not in found
+
+
+def test_torques_of_noise_are_unrelated_to_the_motion(simulate):
+    log = simulate("ur10")
+    noise = np.random.default_rng(5).normal(size=log.samples.tau.shape)
+    assert codes(log.with_torque(noise))[0] == "torques-unrelated"
+    assert "gravity-removed" not in codes(log.with_torque(noise))
+
+
+def test_gravity_taken_out_is_named_without_a_nominal_model(simulate):
+    log = simulate("arm3r")
+    without = log.with_torque(log.samples.tau - weight(log))
+    assert codes(replace(without, model=without_bodies(log.model)))[0] == "gravity-removed"
+
+
+@pytest.mark.slow
+def test_arm_with_parallel_axes_that_lies_on_its_side_is_one_of_two_causes():
+    """Gravity along the axes causes no torque, like gravity that was removed."""
+    made = machine("planar4", 7001)
+    samples = prepare(made.record(gravity=np.array([0.0, 0.0, -9.81])))
+    for model in (made.model, without_bodies(made.model)):
+        problem = Problem.from_model(model, samples)
+        [finding] = verdict(identify(problem, method="wls"), problem).of_kind("problem")
+        assert finding.code == "gravity-removed" and "One of" in finding.text
+        assert "gravity acts along (0.00, 0.00, -9.81)" in finding.text or "another direction" in finding.text
+
+
 def test_a_robot_without_nominal_bodies_says_nothing(simulate):
     log = simulate("arm3r")
-    bare = replace(log.model, robot=replace(log.model.robot, bodies=tuple(
-        replace(body, inertia=None) for body in log.model.robot.bodies)))
-    assert gravity_shares(log.problem(bare)) == ()
+    assert gravity_shares(log.problem(without_bodies(log.model))) == ()
 
 
 def test_slow_errors_of_the_model_widen_the_share_of_gravity(simulate):

@@ -297,6 +297,21 @@ def test_silent_and_constant_torque(simulate):
     assert said.severity == "fatal" and said.evidence == {"torque": 3.0}
 
 
+@pytest.mark.parametrize("robot", ["puma560", pytest.param("ur10", marks=pytest.mark.slow)])
+def test_absolute_values_of_torques_are_named(simulate, robot):
+    """A joint whose torque has one sign anyway, and the complete torques, are not blamed."""
+    log = simulate(robot)
+    tau = log.samples.tau
+    both = [log.model.robot.joints[j].name for j in range(log.model.dof)
+            if min(np.mean(tau[:, j] < 0.0), np.mean(tau[:, j] > 0.0)) > 0.1]
+    for sign in (1.0, -1.0):
+        named = finding(judged(log.with_torque(sign * np.abs(tau))), "torque-unsigned")
+        assert named.severity == "fatal" and len(both) > 1 and set(both) <= set(named.joints)
+    noise = np.abs(np.random.default_rng(4).normal(size=tau.shape))
+    for others in (tau, tau + 2.0 * np.abs(tau).max(axis=0), noise):  # whole torques, with an offset, of noise
+        assert "torque-unsigned" not in [code for code, *_ in problems(judged(log.with_torque(others)))]
+
+
 def test_a_gripper_that_rests_with_a_constant_torque_is_left_out_with_an_option(simulate):
     """A torque that does not change is no fault of the log if the joint never moved."""
     log = simulate("arm3r", frozen=(2,))

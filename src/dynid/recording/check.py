@@ -43,7 +43,10 @@ LOST_REGULAR = 0.05  # intervals: largest jitter of a time stamp that was writte
 LOST_PASSES = 3  # corrections of the time stamps
 MOST_LOST = 20  # rows; over longer times the speed of a motion changes
 LOST_TORQUE_CHANGES = 3.0  # times nearly all changes of a torque from row to row, by which it jumps to zero and back
-LOST_TOGETHER = 3.0  # times as many rows with all torques zero as by chance
+LOST_TOGETHER = 3.0  # times as many zeros in all joints as by chance or in all joints but one, or between far torques as
+#                      other small values there
+LOST_PLACES = 10  # places with missing rows, or with zeros of one joint with coarse torques: fewer may be coincidences
+COARSE_SHARE = 0.5  # share of distinct values of a torque below which zero is one of few values
 _ROWS_FOR_NOISE = 50_000  # rows that are compared at once, which limits memory
 _LOST_BORDER = 2 * LOST_WINDOW  # rows on both sides of them
 MIN_ROWS_FOR_COPIES = 100  # rows below which copies are not searched
@@ -324,7 +327,7 @@ class LostRows:
 
 def lost_rows(t: Array, q: Array) -> LostRows | None:
     """Return the rows that are missing in positions q (samples, joints) with other time stamps t (samples,); None if
-    they are fewer than LOST_SHARE of all rows.
+    they are fewer than LOST_SHARE of all rows or at fewer than LOST_PLACES places.
 
     At a lost row all joints move a whole multiple of the distance between neighbouring rows, while their time stamps
     are one interval apart. The distances are compared with medians over LOST_WINDOW rows on both sides, by the joints
@@ -350,7 +353,8 @@ def lost_rows(t: Array, q: Array) -> LostRows | None:
         missing += more
         stamps = t + usual * np.cumsum(missing)
     rows = np.flatnonzero(missing)
-    return LostRows(rows, missing[rows], usual) if missing.sum() > LOST_SHARE * len(t) else None
+    is_known = len(rows) >= LOST_PLACES and missing.sum() > LOST_SHARE * len(t)
+    return LostRows(rows, missing[rows], usual) if is_known else None
 
 
 def _speeds_around(t: Array, q: Array) -> Array:
@@ -394,9 +398,10 @@ def lost_torques(q: Array, tau: Array) -> Bools:
     """Return where the torque (samples, joints) is exactly zero because it was not measured, while the robot moves.
 
     A recorder may write 0 for a missing number. The torques of one row are lost if all of them are exactly zero, in
-    many more rows than if the joints' zeros were independent. The torque of a single joint is lost if it is far
-    from zero in the rows before and after, compared with its usual changes from row to row. Torques with coarse steps
-    are zero near zero alone.
+    many more rows than if the joints' zeros were independent, and than rows in which one torque is not zero. The torque
+    of a single joint is lost if it is far from zero in the rows before and after, compared with its usual changes from
+    row to row and its resolution, and if other small values hardly occur between such rows, as they do in currents;
+    torques with few values have to be lost at LOST_PLACES places.
     """
     zero = tau == 0.0
     lost = np.zeros(tau.shape, dtype=bool)
@@ -411,16 +416,26 @@ def lost_torques(q: Array, tau: Array) -> Bools:
         usual = np.abs(np.diff(tau[own, j]))[np.diff(own) == 1]
         if not len(own) or not len(usual):
             continue
+        steps = usual[usual > 0.0]
+        usual_change = max(quantile(usual, JUMP_QUANTILE), quantile(steps, LOST_COUNT_QUANTILE) if len(steps) else np.inf)
+        far = LOST_TORQUE_CHANGES * usual_change
         after = np.searchsorted(own, rows)
         inner = (after > 0) & (after < len(own)) & zero[:, j] & moving
         left, right = (np.abs(tau[own[np.clip(after - k, 0, len(own) - 1)], j]) for k in (1, 0))
-        lost[:, j] = inner & (np.minimum(left, right) > LOST_TORQUE_CHANGES * quantile(usual, JUMP_QUANTILE))
+        dips = inner & (np.minimum(left, right) > far)
+        size = np.abs(tau[:, j])
+        others = (size[1:-1] > 0.0) & (size[1:-1] < 0.5 * far) & (np.minimum(size[:-2], size[2:]) > far) & moving[1:-1]
+        places = np.count_nonzero(np.diff(dips.astype(np.int8)) == 1)
+        is_coarse = len(distinct(tau[own, j])) < COARSE_SHARE * len(own)
+        if places >= (LOST_PLACES if is_coarse else 1) and dips.sum() > LOST_TOGETHER * others.sum():
+            lost[:, j] = dips
     every = np.all(zero[:, some], axis=1) & moving
     inside = np.flatnonzero(~np.all(zero[:, some], axis=1) & moving)
     if some.sum() > 1 and len(inside):
         every &= (rows > inside[0]) & (rows < inside[-1])
         chance = float(np.prod(zero[moving][:, some].mean(axis=0)))
-        if every.sum() > LOST_TOGETHER * chance * moving.sum():
+        but_one = np.sum(zero[:, some], axis=1) == some.sum() - 1
+        if every.sum() > LOST_TOGETHER * max(chance * moving.sum(), float(np.sum(but_one & moving))):
             lost |= every[:, None] & some
     return lost
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,10 @@ _ABSURD_REACHES = 3.0
 _PLACEHOLDER_SHARE = 1e-3  # share of the robot's mass below which a link is a placeholder, such as that of a frame
 # Share of the cube of the reach that a link of steel may fill: a cylinder as long and as thick as the reach.
 _STEEL_SHARE = np.pi / 4.0
+# Ratio of length to thickness of a steel bar as long as the reach, which is heavier than any usual link: the heaviest
+# of 30 robot files has a quarter of its mass.
+LINK_SLENDERNESS = 6.0
+_UNKNOWN_REACH = 10.0  # m: largest usual reach, for robots whose file shows no size, such as a single joint
 _LONGEST_REACH = 100.0  # m: longer robots have lengths in mm
 _SOLID = (10.0, 3e4)  # kg/m^3: densities of the ellipsoid with the inertia of a link, from hollow to solid metal
 _FLAT = 0.01  # share of the reach: smallest usual radius of gyration of a link
@@ -45,13 +49,15 @@ def inertia_problems(robot: Robot) -> tuple[InertiaProblem, ...]:
     return (*(problem for body in bodies for problem in _body_problems(body)), *_absurd_sizes(robot, bodies))
 
 
-def possible_inertias(robot: Robot, inertias: ArrayLike, *, unchecked: bool = False) -> Array:
+def possible_inertias(robot: Robot, inertias: ArrayLike, *, unchecked: bool = False,
+                      add_note: Callable[[str], object] = lambda note: None) -> Array:
     """Return the ten inertial parameters of every body (dof, 10), checked before they are written to a robot file.
 
     Args:
         robot: robot with these bodies.
         inertias: ten inertial parameters of every body (dof, 10), or flat.
         unchecked: also accept bodies that are not physically consistent.
+        add_note: receives a note on each link that is far heavier than usual links of a robot of this size.
 
     Raises:
         ModelError: if the number of values is wrong, or a value is not finite.
@@ -78,6 +84,13 @@ def possible_inertias(robot: Robot, inertias: ArrayLike, *, unchecked: bool = Fa
         if row[9] == 0 and np.any(row[6:9] != 0):
             raise RobotError(f"link '{name}' has first moments but no mass, which a robot file cannot express",
                              code="no-mass")
+    reach = robot_reach(robot)
+    bar = STEEL_DENSITY * np.pi / 4.0 * (reach / LINK_SLENDERNESS) ** 2 * reach
+    for name, mass in zip(robot.body_names, numbers[:, 9], strict=True):
+        if 0.0 < bar < mass:
+            add_note(f"link '{name}' weighs {mass:.4g} kg, more than a solid steel bar as long as the robot's reach "
+                     f"({reach:.3g} m) and a sixth as thick ({bar:.3g} kg): the data probably do not determine it, so "
+                     "only the torques of the complete robot are meaningful")
     return numbers
 
 
@@ -101,7 +114,8 @@ def _parts(body: Body) -> tuple[Part, ...]:
 
 def robot_reach(robot: Robot) -> float:
     """Return the distance from the first joint to the end of the longest chain, m, with the last body as long as the
-    longest of the others; prismatic joints count with their range."""
+    longest of the others; prismatic joints count with their range, dependent joints like all others."""
+    robot = robot if robot.followers is None else robot.followers.tree
     far = np.zeros(robot.dof)
     length = np.zeros(robot.dof)
     for i, joint in enumerate(robot.joints):
@@ -122,10 +136,14 @@ def absurd_inertias(robot: Robot) -> tuple[InertiaProblem, ...]:
 
 def _absurd_sizes(robot: Robot, bodies: Sequence[Body]) -> Iterator[InertiaProblem]:
     """Yield links whose mass, radius of gyration or centre of mass is impossible for the reach of the robot, with the
-    unit that explains it. Nothing is known of the size of a robot with a reach of zero, such as a single joint."""
+    unit that explains it. A robot whose file shows no size, such as a single joint, is assumed to have a large one."""
     reach = robot_reach(robot)
-    if reach <= 0 or not np.isfinite(reach):
+    if not np.isfinite(reach):
         return
+    size = f"robot reaches {reach:.3g} m"
+    if reach <= 0:
+        reach = _UNKNOWN_REACH
+        size = f"file shows no size and robots rarely reach {reach:.3g} m"
     if reach > _LONGEST_REACH:
         far = max(robot.joints, key=lambda joint: float(np.linalg.norm(joint.before[:3, 3])))
         yield InertiaProblem(far.name, "size", f"the robot reaches {reach:.4g} m, of which joint '{far.name}' is "
@@ -139,20 +157,20 @@ def _absurd_sizes(robot: Robot, bodies: Sequence[Body]) -> Iterator[InertiaProbl
         if mass > heaviest:
             unit = ": it is probably in g" if 1e-3 * mass < heaviest else ""
             yield InertiaProblem(link, "size", f"the mass of link '{link}', {mass:.4g} kg, is more than that of a "
-                                 f"solid steel cylinder as long and as thick as the robot's reach ({reach:.3g} "
-                                 f"m){unit}", float(mass))
+                                 f"solid steel cylinder as long and as thick as the reach, while the {size}{unit}",
+                                 float(mass))
         own = mass if mass > _PLACEHOLDER_SHARE * whole else whole
         moments = np.linalg.eigvalsh(central)
         if (radius := float(np.sqrt(max(moments[-1], 0.0) / own))) > _ABSURD_REACHES * reach:
             yield InertiaProblem(link, "size", f"the inertia of link '{link}', {moments[-1]:.4g} kg m^2 for "
                                  f"{mass:.4g} kg, is that of a body with a radius of gyration of {radius:.4g} m, while "
-                                 f"the robot reaches {reach:.3g} m{_inertia_unit(float(mass), central, reach)}", radius)
+                                 f"the {size}{_inertia_unit(float(mass), central, reach)}", radius)
         distance = float(np.linalg.norm(com))
         if own == mass and distance > _ABSURD_REACHES * reach:
             unit = next((f": it is probably in {name}" for name, factor in _LENGTH_UNITS.items()
                          if factor * distance < reach), "")
             yield InertiaProblem(link, "size", f"the centre of mass of link '{link}' is {distance:.4g} m from its "
-                                 f"frame, while the robot reaches {reach:.3g} m{unit}", distance)
+                                 f"frame, while the {size}{unit}", distance)
 
 
 def _inertia_unit(mass: float, central: Array, reach: float) -> str:

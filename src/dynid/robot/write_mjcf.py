@@ -51,7 +51,7 @@ def to_mjcf(robot: Robot, inertias: ArrayLike | None = None, values: Mapping[str
     follow, closures = [*_equalities(robot), *_driven(robot, actuators or {})], _closures(robot)
     whole, rows = whole_tree(robot, robot.inertias if inertias is None else inertias)
     places = {name: (whole.joint_index(robot.joint_names[j]), attribute) for name, (j, attribute) in places.items()}
-    robot, numbers = whole, possible_inertias(whole, rows, unchecked=unchecked)
+    robot, numbers = whole, possible_inertias(whole, rows, unchecked=unchecked, add_note=add_note)
     head = [f"<mujoco model={xml_attribute(robot.name)}>",
             '  <compiler angle="radian" inertiafromgeom="false"/>',
             f'  <option gravity="{digits(robot.gravity)}"/>',
@@ -243,7 +243,7 @@ def mjcf_with_inertias(text: str, robot: Robot, inertias: ArrayLike, values: Map
                          f"{', '.join(own.joint_names)}, the robot has {', '.join(robot.joint_names)}",
                          code="other-robot")
     tree, rows = whole_tree(own, inertias)
-    numbers = possible_inertias(tree, rows, unchecked=unchecked)
+    numbers = possible_inertias(tree, rows, unchecked=unchecked, add_note=add_note)
     page = _MjcfPage.from_text(text)
     root = page.root()
     edits: list[Edit] = []

@@ -87,7 +87,7 @@ def _write(text: str, robot: Robot, inertias: ArrayLike, values: _Values, unchec
     own = whole.lock(robot.locked)
     _same_robot(own, robot)
     tree, rows = whole_tree(own, inertias)
-    numbers = possible_inertias(tree, rows, unchecked=unchecked)
+    numbers = possible_inertias(tree, rows, unchecked=unchecked, add_note=add_note)
     root = page.root()
     links, joints = ({child.attributes["name"]: child for child in root.all(tag)} for tag in ("link", "joint"))
     edits: list[Edit] = []

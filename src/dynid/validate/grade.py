@@ -36,7 +36,8 @@ MAX_TITLES = 2  # number of reasons in a headline
 # Findings by their effect. Wrong data: the result is meaningless until they are corrected.
 WRONG_DATA = frozenset({"torque-sign", "position-sign", "torques-swapped", "positions-swapped", "torque-unit",
                         "degrees-for-radians", "velocities-for-positions", "gravity-removed", "torque-zero",
-                        "torque-constant", "torques-unrelated", "torques-exchanged", "cutoff-too-high"})
+                        "torque-constant", "torque-unsigned", "torques-unrelated", "torques-exchanged",
+                        "cutoff-too-high"})
 # A scale, a mounting, or runs joined into one log: the result is biased, and worthless only where that explains most
 # of the misfit.
 WRONG_SCALE = frozenset({"positions-jump", "time-scale", "gear-ratio", "position-offset", "gravity-direction",

@@ -42,7 +42,8 @@ class Gravity(PlainFields):
         vector: (3,), m/s^2.
         angle: angle from the given direction, degrees.
         std: (2,), standard errors of the direction along two axes orthogonal to it, degrees.
-        misfit, given: mean squared residuals in units of the joints' noise, with this and with the given gravity.
+        misfit, given, without: mean squared residuals in units of the joints' noise, with this, with the given and
+            without gravity.
         consistent: relative error of the best physically consistent robot, percent; None if the opposite direction did
             not fit equally well.
     """
@@ -52,7 +53,19 @@ class Gravity(PlainFields):
     std: Array
     misfit: float
     given: float
+    without: float
     consistent: float | None = None
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether no gravity explains the torques as well as the best direction does."""
+        return self.without <= EQUALLY_EXPLAINED * self.misfit
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether this direction and no gravity explain the torques equally well, as for an arm with parallel axes that
+        lies on its side."""
+        return self.is_removed and self.misfit <= EQUALLY_EXPLAINED * self.without
 
 
 def with_gravity(model: Model, gravity: Array) -> Model:
@@ -172,7 +185,7 @@ def estimate_gravity(problem: Problem, logs: tuple[Samples, ...] | None = None, 
             direction, misfit = -direction, opposite
     consistent = exists.get(1.0 if direction @ axes[tried[0][1]] > 0 else -1.0)
     angle = float(np.rad2deg(np.arccos(np.clip(direction @ start, -1.0, 1.0))))
-    return Gravity(size * direction, angle, np.rad2deg(std), misfit, given, consistent)
+    return Gravity(size * direction, angle, np.rad2deg(std), misfit, given, misfits.left(np.zeros(3)), consistent)
 
 
 def _refined(direction: Array, misfit: float, left: Any, rows: float) -> tuple[Array, float, Array]:

@@ -14,7 +14,7 @@ from dynid.model.parameters import MASS
 from dynid.order_statistics import distinct, median
 from dynid.regression.factor import triangular
 from dynid.robot import inertia as ten
-from dynid.robot.check import STEEL_DENSITY, robot_reach
+from dynid.robot.check import LINK_SLENDERNESS, STEEL_DENSITY, robot_reach
 from dynid.validate import thresholds
 from dynid.validate.gains import nominal_bodies
 
@@ -22,7 +22,6 @@ _NOMINAL_ROWS = 600  # rows of each log that are compared with the nominal model
 _NOMINAL_BLOCKS = 8  # blocks of time for cross-validation
 _FILE_ERROR_FREEDOM = 4.0  # degrees of freedom of FILE_ERROR: about as many as a motion shows of one link
 _VARIANCE_ITERATIONS = 60  # iterations of both variances, after which their ratio changes by less than a percent
-_LINK_THICKNESS = 1.0 / 6.0  # thickness over length of a link
 _CHECKED_ROWS = 200  # rows of the longest log
 
 
@@ -289,5 +288,5 @@ def times_solid_steel(problem: Problem, estimate: Estimate) -> float | None:
     if not torque.size:
         return None
     moment = float(np.max(np.ptp(torque, axis=0))) / 2.0 / float(np.linalg.norm(robot.gravity))
-    solid = STEEL_DENSITY * np.pi * (_LINK_THICKNESS * reach / 2.0) ** 2 * reach
+    solid = STEEL_DENSITY * np.pi * (0.5 * reach / LINK_SLENDERNESS) ** 2 * reach
     return moment / (solid * 0.5 * reach)

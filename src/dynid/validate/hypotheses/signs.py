@@ -9,6 +9,8 @@ from dynid.regression import Regression
 from dynid.validate import thresholds
 from dynid.validate.sampled_rows import SampledRows
 
+_SIGN_ROUNDS = 20  # estimates of the signs of absolute torques
+_MIN_SIGN_SHARE = 0.02  # share of rows with the rarer sign, below which a torque may well have one sign
 _EXACT_FIT_SHARE = 1e-4  # a fit that leaves less than this share of the torque's variation is exact
 
 
@@ -68,6 +70,30 @@ def own_evidence(r: Array, rows: int, inflation: float) -> Array:
     is_determined = np.sum(vt[~good] ** 2, axis=0) < 1e-6
     floor = 1e-9 * float(np.max(np.abs(value), initial=0.0))
     return np.where(is_determined & (size > 0), value / np.maximum(deviation, floor + 1e-300), 0.0)
+
+
+def unsigned_misfit(rows: SampledRows, j: int) -> float:
+    """Return the smallest share of joint j's squared residual that remains if its torques are absolute values: with the
+    signs by which the joint's own equations explain their size best; 1 if these signs hardly change.
+
+    The signs follow from the fit and the fit from the signs in turn, from the signs of each column as start.
+    """
+    keep, basis = rows.keep[:, j], rows.spans[j]
+    if basis is None:
+        return 1.0
+    tau = rows.measured[keep, j]
+    rest = float(np.sum((tau - basis @ (basis.T @ tau)) ** 2))
+    least = rest
+    for column in rows.columns[j][keep].T:
+        sign = np.sign(column)
+        for _ in range(_SIGN_ROUNDS if np.any(sign != sign[0]) else 0):
+            before, fit = sign, basis @ (basis.T @ (sign * tau))
+            sign = np.where(fit < 0.0, -1.0, 1.0)
+            if np.array_equal(sign, before):
+                break
+        if _MIN_SIGN_SHARE < np.mean(sign < 0.0) < 1.0 - _MIN_SIGN_SHARE:
+            least = min(least, float(np.sum((sign * tau - basis @ (basis.T @ (sign * tau))) ** 2)))
+    return least / rest if rest > 0.0 else 1.0
 
 
 def swapped_torques(rows: SampledRows) -> Ints | None:

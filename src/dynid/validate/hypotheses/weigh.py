@@ -42,9 +42,11 @@ from dynid.validate.hypotheses.trial import (
 EXCERPT_ROWS = 16000  # rows at full rate of the excerpt of all logs on which hypotheses are compared
 EXCERPT_DECIMATED_ROWS = 1000  # rows of the excerpt after decimation, at least: some dozen for each parameter of an arm
 FITTED_ROWS = 300  # rows of all logs to which the reported number of a hypothesis, such as a delay, is fitted
+GRAVITY_ROWS = 6000  # consecutive rows at full rate for the direction of gravity: fewer contain little of the motion
 MOTIONS_REFINED = 4  # number of the most promising hypotheses about the motion, whose numbers are refined
 SCALE_CAUSES = ("drive-gain", "torque-sign")
 BACKLASH_CAUSE = "residual-follows-backlash"
+GRAVITY_REMOVED = "gravity-removed"
 MIRRORED = ("position-sign",)  # causes that another joint explains as well, because the arm has a mirror image
 
 
@@ -103,8 +105,7 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
                          np.flatnonzero(rough > thresholds.ROUGH_JOINT).tolist())
         likely = _motions(HypothesisScreen.from_problem(problem, logs, noise), fitted,
                           range(dof) if before > thresholds.CONTRADICTION_ASKED * own else loose, mixed)
-        gravity = _gravity(problem, fitted)
-        likely += [] if gravity is None else [(gravity.misfit / gravity.given, mounted(gravity))]
+        likely += _gravity(problem, fitted)
     if scales is None and not likely and not clues.gaps:
         return Balance(None, (), ())
     likely.sort(key=lambda pair: pair[0])
@@ -125,6 +126,10 @@ def weigh(problem: Problem, null: Trial, clues: Clues) -> Balance:
         elif one.cause not in SCALE_CAUSES:
             break  # hypotheses that explain less on the screening rows are not tested
     compared.sort(key=lambda pair: pair[0].score)
+    if any(one.cause == GRAVITY_REMOVED and trial.score <= thresholds.EQUALLY_EXPLAINED * compared[0][0].score
+           for trial, one in compared):
+        # Time stamps that make accelerations large enough make gravity negligible; no gravity needs no number.
+        compared = [pair for pair in compared if pair[1].cause != "time-scale"]
     joints = problem.regression.joints
     weights = posterior_weights([*(trial.block_scores for trial, _ in compared), null.block_scores])
     weighed = tuple(Weighed(one.cause, tuple(joints[j] for j in one.joints), one.values, trial.score, before, weight)
@@ -251,22 +256,25 @@ def _motions(screen: HypothesisScreen, fitted: HypothesisScreen, doubted: Sequen
     return [pair for pair in likely if pair[0] < thresholds.SCREEN_HOPED]
 
 
-def _gravity(problem: Problem, screen: HypothesisScreen) -> Gravity | None:
-    """Return the direction of gravity if it differs from the given one and may explain enough; otherwise None.
+def _gravity(problem: Problem, screen: HypothesisScreen) -> list[tuple[float, Hypothesis]]:
+    """Return the hypotheses of no gravity and of another direction of gravity with their residual ratios, of these the
+    one that explains the data better, if it may explain enough; both if they explain the data equally well.
 
     A direction that may explain enough on the screening rows is estimated again at full rate: on decimated rows the
     signs of velocities, which are not filtered, leave residuals near reversals that turn it by some degrees.
     """
     model = robot_model(problem.model)
     if model is None or not np.any(model.robot.gravity):
-        return None
+        return []
     found = estimate_gravity(problem, screen.logs, screen.noise, thresholds.MATERIAL)
-    if found.misfit >= thresholds.MATERIAL * found.given:
-        return None
-    some = excerpt(screen.whole, FITTED_ROWS * max(log.decimated_by for log in screen.whole))
+    if min(found.misfit, found.without) >= thresholds.MATERIAL * found.given:
+        return []
+    some = excerpt(screen.whole, max(GRAVITY_ROWS, FITTED_ROWS * max(log.decimated_by for log in screen.whole)))
     found = estimate_gravity(problem, some, screen.noise, thresholds.MATERIAL, prefers_axes=True)
-    is_material = found.misfit < thresholds.MATERIAL * found.given
-    return found if is_material and found.angle > thresholds.GRAVITY_TURNED else None
+    likely = [(found.without / found.given, without_gravity())] if found.is_removed else []
+    if found.angle > thresholds.GRAVITY_TURNED and (found.is_ambiguous or not found.is_removed):
+        likely += [(found.misfit / found.given, mounted(found))]
+    return [pair for pair in likely if pair[0] < thresholds.MATERIAL]
 
 
 def mounted(gravity: Gravity) -> Hypothesis:
@@ -276,3 +284,11 @@ def mounted(gravity: Gravity) -> Hypothesis:
 
     return Hypothesis("gravity-direction", (), change, None, tuple(map(float, gravity.vector)), 2,
                       {"angle": gravity.angle, "std": tuple(map(float, gravity.std))})
+
+
+def without_gravity() -> Hypothesis:
+    """Return the hypothesis that a recorder or driver has removed the gravity torque."""
+    def change(model: LinearModel, logs: tuple[Samples, ...]) -> tuple[Model, tuple[Samples, ...]]:
+        return with_gravity(required_robot_model(model, "torques without gravity"), np.zeros(3)), logs
+
+    return Hypothesis(GRAVITY_REMOVED, (), change)

@@ -23,8 +23,8 @@ __all__ = ["VERDICT_CHECKS", "Case", "Explained", "Refit", "run_checks"]
 # other logs and blocks of time.
 VERDICT_CHECKS: dict[Literal["data", "fit", "transfer"], tuple[Check, ...]] = {
     "data": (signals.joints_at_rest, signals.silent_torques, signals.degrees_for_radians, signals.beyond_limits,
-             signals.encoders_stuck, signals.torques_saturated, signals.torques_lost, signals.rows_lost,
-             signals.clock_against_velocity,
+             signals.encoders_stuck, signals.torques_saturated, signals.torques_unsigned,
+             signals.torques_lost, signals.rows_lost, signals.clock_against_velocity,
              signals.velocities_for_positions, signals.rows_held, signals.log_in_itself, signals.positions_rounded,
              signals.cutoff_too_high, compensated.gravity_removed, signals.too_few_samples),
     "fit": (residuals.residuals_followed, residuals.torques_late, residuals.residuals_autocorrelated,

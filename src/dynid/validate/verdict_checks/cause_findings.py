@@ -97,6 +97,12 @@ def _mounting(case: Case, found: Hypothesis) -> Finding:
                    evidence={"gravity": found.values, **found.details})
 
 
+def _no_gravity(case: Case, found: Hypothesis) -> Finding:
+    return suspect("gravity-removed", "gravity removed", "all joints",
+                   "the torques contain no gravity: the model without gravity explains them at least as well as with "
+                   "gravity in any direction, so the recorder or driver probably removes it: record measured torques")
+
+
 def _late(case: Case, found: Hypothesis) -> Finding:
     late, names = found.values[0], case.problem.regression.joints
     std = delay_std(case.tests)
@@ -127,11 +133,12 @@ def _gap(case: Case, found: Hypothesis) -> Finding:
 FINDINGS: dict[str, Callable[[Case, Hypothesis], Finding]] = {
     "drive-gain": _gain, "torque-sign": _sign, "time-scale": _time, "gear-ratio": _gear,
     "positions-swapped": positions_swapped, "position-sign": _position_sign, "position-offset": _position_offset,
-    "gravity-direction": _mounting,
+    "gravity-direction": _mounting, "gravity-removed": _no_gravity,
     "residual-follows-delay": _late, "residual-follows-backlash": _gap}
 NAMES = {"drive-gain": "wrong drive gains", "torque-sign": "a torque with the wrong sign",
          "time-scale": "wrong time stamps", "gear-ratio": "a wrong gear ratio",
          "positions-swapped": "swapped positions", "position-sign": "a position with the wrong sign",
          "position-offset": "another zero position",
-         "gravity-direction": "another direction of gravity", "residual-follows-delay": "a delay",
+         "gravity-direction": "another direction of gravity", "gravity-removed": "torques without gravity",
+         "residual-follows-delay": "a delay",
          "residual-follows-backlash": "backlash"}

@@ -1,4 +1,4 @@
-"""Check for torques without gravity: a recorder or driver has removed the gravity torque."""
+"""Torques without gravity, because a recorder or driver has removed the gravity torque."""
 
 from __future__ import annotations
 
@@ -12,11 +12,20 @@ from dynid.estimate import Problem
 from dynid.findings import Finding
 from dynid.lapack import column_space
 from dynid.model import robot_model
+from dynid.recording.decimate import decimated
 from dynid.regression.factor import sums_without_each, triangular
 from dynid.validate.gains import nominal_bodies
-from dynid.validate.hypotheses.gravity import with_gravity
-from dynid.validate.thresholds import CARRIED_GRAVITY, CERTAIN_STANDARD_ERRORS, MAX_GRAVITY_LEFT, MAX_GRAVITY_PART
+from dynid.validate.hypotheses.gravity import estimate_gravity, with_gravity
+from dynid.validate.hypotheses.weigh import hypothesis_excerpt, without_gravity
+from dynid.validate.thresholds import (
+    CARRIED_GRAVITY,
+    CERTAIN_STANDARD_ERRORS,
+    GRAVITY_TURNED,
+    MAX_GRAVITY_LEFT,
+    MAX_GRAVITY_PART,
+)
 from dynid.validate.verdict_checks.case import Case, each, suspect
+from dynid.validate.verdict_checks.exchanged_columns import excerpt_trial, is_unrelated
 from dynid.validate.verdict_checks.signals import degrees_for_radians
 from dynid.validate.words import joints_listed
 
@@ -44,7 +53,8 @@ class GravityShare:
 
 
 def gravity_removed(case: Case) -> Iterator[Finding]:
-    """Report torques without gravity at all joints that nominal gravity loads, unless positions are in degrees."""
+    """Report torques without gravity at all joints that nominal gravity loads, unless positions are in degrees, another
+    direction of gravity explains more, or the model does not explain the torques without gravity either."""
     if any(True for _ in degrees_for_radians(case)):
         return
     shares = [one for one in gravity_shares(case.problem) if one.size > CARRIED_GRAVITY]
@@ -52,12 +62,19 @@ def gravity_removed(case: Case) -> Iterator[Finding]:
                and 0.5 - one.share > CERTAIN_STANDARD_ERRORS * one.std]
     if not without or len(without) < len(shares):
         return
+    best = estimate_gravity(case.problem, tuple(map(decimated, hypothesis_excerpt(case.problem.data))),
+                            prefers_axes=True)
+    if not best.is_removed or is_unrelated(case, excerpt_trial(case, without_gravity())):
+        return
+    x, y, z = best.vector
+    doubt = f". One of: this, or gravity acts along ({x:.2f}, {y:.2f}, {z:.2f}) m/s^2; give it with --gravity" \
+        if best.is_ambiguous and best.angle > GRAVITY_TURNED else ""
     names = [case.reconstruction.joints[one.joint].name for one in without]
     most = max(one.share for one in without)
     yield suspect("gravity-removed", "gravity removed", joints_listed(names),
                   f"the torque of {joints_listed(names)} contains no gravity (at most {most:.0%} of that of the "
                   "nominal model, in any direction), so the recorder or driver probably removes it: record measured "
-                  "torques",
+                  f"torques{doubt}",
                   severity="fatal", joints=names, evidence={"share": each([one.share for one in without])})
 
 

@@ -74,9 +74,9 @@ def exchange_as_likely(case: Case, sign: Hypothesis) -> tuple[int, int] | None:
     def blocks(one: Trial) -> Array:  # relative to each torque, since exchanged torques have different sizes
         return np.exp(np.mean(np.log(one.by_block / np.where(one.power > 0, one.power, 1.0) + 1e-12), axis=1))
 
-    as_sign, [j] = blocks(_trial(case, sign)), sign.joints
+    as_sign, [j] = blocks(excerpt_trial(case, sign)), sign.joints
     for k in range(dof):
-        found = _trial(case, _two_torques(j, k, dof)) if k != j else None
+        found = excerpt_trial(case, _two_torques(j, k, dof)) if k != j else None
         if found is not None and not inverted_joints(found.regression, case.tests.rows.inflation) \
                 and posterior_weights([as_sign, blocks(found)])[1] > thresholds.RIVAL_WEIGHT:
             return j, k
@@ -144,21 +144,22 @@ def _best(screen: HypothesisScreen, kind: list[Hypothesis], wanted: float) -> tu
     return next(((left, kind[k]) for left, k in ranked if left < wanted and screen.own_left(kind[k]) < most), None)
 
 
-def _trial(case: Case, hypothesis: Hypothesis) -> Trial:
+def excerpt_trial(case: Case, hypothesis: Hypothesis) -> Trial:
     """Return the fit of the decimated excerpt corrected for a hypothesis."""
     problem = case.problem
     model, logs = hypothesis.change(problem.model, tuple(map(decimated, hypothesis_excerpt(problem.data))))
-    return try_out(fold_logs(model, logs, problem.base, problem.threads))
+    return try_out(fold_logs(model, logs, problem.base if model is problem.model else None, problem.threads))
 
 
 def _left(case: Case, hypothesis: Hypothesis) -> float:
     """Return `mean_log_share` under a hypothesis about columns; it does not depend on the torques' scales."""
-    return _trial(case, hypothesis).mean_log_share
+    return excerpt_trial(case, hypothesis).mean_log_share
 
 
-def is_unrelated(case: Case) -> bool:
-    """Whether one set of parameters does not explain most of the torque variance of most joints in cross-validation."""
-    trial = case.trial
+def is_unrelated(case: Case, trial: Trial | None = None) -> bool:
+    """Whether one set of parameters does not explain most of the torque variance of most joints in cross-validation.
+    trial: a fit to the case's data; default: that of the unchanged data."""
+    trial = case.trial if trial is None else trial
     moving = np.array([not case.at_rest(j) for j in range(case.problem.model.dof)]) & (trial.power > 0)
     if not case.problem.data or not moving.any():
         return False

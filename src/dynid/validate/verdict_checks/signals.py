@@ -21,6 +21,7 @@ from dynid.recording.check import (
 )
 from dynid.recording.preparation.selection import at_limit, found_limits
 from dynid.validate import thresholds
+from dynid.validate.hypotheses.signs import unsigned_misfit
 from dynid.validate.joint_motion import JointMotion
 from dynid.validate.verdict_checks.case import Case, each, suspect
 from dynid.validate.words import joint_label, joints_listed, listed
@@ -178,6 +179,23 @@ def torques_lost(case: Case) -> Iterator[Finding]:
                           f"robot moves ({_row_ranges(log.t, true_ranges(rows))}): the recorder probably wrote 0 for "
                           "a missing number; these rows are not used; record them, or write nan", joints=who,
                           logs=[log.source], evidence={"rows": float(rows.sum()), "share": float(rows.mean())})
+
+
+def torques_unsigned(case: Case) -> Iterator[Finding]:
+    """Report torques that never change sign, and whose joint's equations explain them far better if they do."""
+    joints = []
+    for j, motion in enumerate(case.motions):
+        torques = [log.tau[:, j] for log in case.problem.recordings or case.problem.data]
+        has_one_sign = not any(np.any(tau < 0.0) for tau in torques) or not any(np.any(tau > 0.0) for tau in torques)
+        if motion.moves and has_one_sign and not _constant(case, j) \
+                and unsigned_misfit(case.tests.rows, j) < 1.0 / thresholds.SWAP_RATIO:
+            joints.append(motion.joint)
+    if joints:
+        who, many = joints_listed(joints), len(joints) > 1
+        yield suspect("torque-unsigned", "unsigned torques", who,
+                      f"the torque{'s' * many} of {who} never change{'s' * (not many)} sign, although the motion "
+                      f"requires both signs: {'they are' if many else 'it is'} probably written as absolute values; "
+                      "record torques with their sign", severity="fatal", joints=joints)
 
 
 def rows_lost(case: Case) -> Iterator[Finding]:
