@@ -43,9 +43,9 @@ LOST_REGULAR = 0.05  # intervals: largest jitter of a time stamp that was writte
 LOST_PASSES = 3  # corrections of the time stamps
 MOST_LOST = 20  # rows; over longer times the speed of a motion changes
 LOST_TORQUE_CHANGES = 3.0  # times nearly all changes of a torque from row to row, by which it jumps to zero and back
-LOST_TOGETHER = 3.0  # times as many zeros in all joints as by chance or in all joints but one, or between far torques as
-#                      other small values there
-LOST_PLACES = 10  # places with missing rows, or with zeros of one joint with coarse torques: fewer may be coincidences
+LOST_TOGETHER = 3.0  # times as many zeros in all joints as by chance or in all joints but one, or between far torques
+#                      as other small values there
+LOST_PLACES = 10  # places with missing rows, or with zeros of one joint's coarse torques: fewer may be coincidences
 COARSE_SHARE = 0.5  # share of distinct values of a torque below which zero is one of few values
 _ROWS_FOR_NOISE = 50_000  # rows that are compared at once, which limits memory
 _LOST_BORDER = 2 * LOST_WINDOW  # rows on both sides of them
@@ -417,8 +417,8 @@ def lost_torques(q: Array, tau: Array) -> Bools:
         if not len(own) or not len(usual):
             continue
         steps = usual[usual > 0.0]
-        usual_change = max(quantile(usual, JUMP_QUANTILE), quantile(steps, LOST_COUNT_QUANTILE) if len(steps) else np.inf)
-        far = LOST_TORQUE_CHANGES * usual_change
+        resolution = quantile(steps, LOST_COUNT_QUANTILE) if len(steps) else np.inf
+        far = LOST_TORQUE_CHANGES * max(quantile(usual, JUMP_QUANTILE), resolution)
         after = np.searchsorted(own, rows)
         inner = (after > 0) & (after < len(own)) & zero[:, j] & moving
         left, right = (np.abs(tau[own[np.clip(after - k, 0, len(own) - 1)], j]) for k in (1, 0))
