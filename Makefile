@@ -34,7 +34,7 @@ fuzz: $(VENV)/.dev
 	DYNID_FUZZ_CASES=$${DYNID_FUZZ_CASES:-20000} $(BIN)/python -m pytest -n 2 -q -m slow tests/fuzz
 
 # The studies that `dynid reproduce --all` runs in a smaller size, whole: about half an hour of one core, once a week.
-WHOLE := actuator-faults actuators contact-iiwa coverage floating-faults friction-choice iv-monte-carlo simionato-coefficients standard-errors \
+WHOLE := actuator-faults actuators contact-iiwa coverage floating-faults friction-choice iv-monte-carlo silent simionato-coefficients standard-errors \
 	tx40-pc-iv verdict verdict-real verdict-thresholds
 reproduce-whole: $(VENV)/.dev
 	for name in $(WHOLE); do $(BIN)/dynid reproduce $$name || failed="$$failed $$name"; done; test -z "$$failed"

@@ -139,8 +139,9 @@ def _estimate(name: str, problem: Problem, consistency: Consistency, nominal: No
         if bodies is not None:
             found = replace(found, assumed=np.concatenate([np.zeros(0, dtype=np.int64), *(
                 columns for name, columns in consistency.bodies.items() if bodies.sources.get(name) != "file")]))
-        departing = _Departing.from_fit(problem, consistency, found)
-        width = departing.choose(problem, weights) if inconsistency is None else inconsistency
+        departing = None if bodies is None else _Departing.from_fit(problem, consistency, found)
+        width = 0.0 if departing is None else departing.choose(problem, weights) if inconsistency is None else \
+            inconsistency
         if bodies is not None and strength is None and width == 0.0:
             found = _near_the_data(problem, consistency, found)
         chosen, penalty, on_border = found.chosen, found.penalty, False
@@ -154,7 +155,7 @@ def _estimate(name: str, problem: Problem, consistency: Consistency, nominal: No
             more = {"inconsistency": width, "nominal_sources": dict(bodies.sources),
                     "nominal_not_used": dict(bodies.reasons),
                     "nominal_mass": float(found.nominal.matrices[:, 3, 3].sum())}
-        if width > 0.0:
+        if departing is not None and width > 0.0:
             found = replace(found, chosen=departing.fit(problem.base, width))
         held = replace(solution, beta=problem.base.matrix @ (theta if width == 0.0 else found.chosen.theta))
         facts = diagnostics(
@@ -170,7 +171,7 @@ def _estimate(name: str, problem: Problem, consistency: Consistency, nominal: No
 
         def refit(fewer: Regression) -> Array:
             less = replace(problem, regression=fewer, data=(), recordings=())
-            if width > 0.0:
+            if departing is not None and width > 0.0:
                 check_same_parameters(less, consistency)
                 return departing.on(fewer, found.weights).fit(problem.base, width).theta
             return _refit(less, consistency, metric, found, theta)
