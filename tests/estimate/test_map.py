@@ -12,7 +12,7 @@ from refusals import refused
 from dynid.arrays import Array
 from dynid.errors import ModelError
 from dynid.estimate import Estimate, Problem, identify
-from dynid.model import Model
+from dynid.model import Model, make_terms
 from dynid.model.parameters import Parameter, Parameters
 from dynid.recording import Samples
 from dynid.robot import Robot
@@ -176,6 +176,17 @@ def test_data_that_contradict_every_consistent_robot_are_predicted_without_the_c
     assert estimate.diagnostics["inconsistency"] > 0.0 and estimate.theta is None
     assert error(bound) > 1.5 * error(free)
     assert error(estimate) < 1.1 * error(free)
+
+
+def test_joints_without_unknown_bodies_have_an_estimate() -> None:
+    model, theta = arm()
+    clean = motion(model, theta, seconds=10.0, seed=4)
+    friction = Model(model.robot, make_terms(model.robot, defaults=True)[1:])
+    own = np.array([value for item, value in zip(model.parameters, theta, strict=True) if item.body is None])
+    tau = friction.inverse_dynamics(own, clean.q, clean.dq, clean.ddq)
+    tau += low_passed(np.random.default_rng(4), tau.shape, 0.1 * DEVIATIONS, 10.0, 200.0)
+    estimate = identify(friction, Samples.from_arrays(clean.q, clean.dq, clean.ddq, tau, rate=200.0), method="map")
+    np.testing.assert_allclose(estimate.values, own, atol=6.0 * float(estimate.std.max()))
 
 
 class Spring:

@@ -105,6 +105,8 @@ def maximum_posterior(problem: Problem, *, strength: float | None = None, incons
                          code="bad-inconsistency")
     consistency = problem_consistency(problem, margin=margin, shapes=shapes, centres=centres, masses=masses)
     bodies = believable_bodies(problem)
+    if not consistency.bodies:  # all inertias are known
+        return _estimate("map", problem, consistency, nominal_of(consistency, {}), "entropic", strength)
     # Undetermined masses follow the nominal robot, so that the bound of the total mass may be far above any true mass.
     consistency = replace(consistency, heaviest=max(
         consistency.heaviest, MAX_MASS_RATIO * sum(float(matrix[3, 3]) for matrix in bodies.matrices.values())))
