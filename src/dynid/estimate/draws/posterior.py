@@ -205,7 +205,11 @@ def _coordinates(estimate: Estimate, theta: Array, covariance: Array, regression
 
 def _triangular_root(correlation: Array) -> Array:
     """Return the lower triangular root (k, k) of a correlation matrix whose smallest eigenvalues may be rounded to
-    negative numbers."""
+    negative numbers. A Cholesky factor is more accurate, so that eigenvalues are used only without it."""
+    try:
+        return np.asarray(np.linalg.cholesky(correlation + _SMALLEST_EIGENVALUE * np.eye(len(correlation))))
+    except np.linalg.LinAlgError:
+        pass
     values, vectors = np.linalg.eigh(correlation)
     upper = np.asarray(np.linalg.qr((vectors * np.sqrt(np.maximum(values, _SMALLEST_EIGENVALUE))).T, mode="r"))
     return np.asarray(upper.T * np.where(np.diag(upper) < 0.0, -1.0, 1.0))
