@@ -16,4 +16,4 @@ def test_some_wrong_inputs_are_named() -> None:
 
 @pytest.mark.slow
 def test_all_wrong_inputs_are_named() -> None:
-    assert len(reproduced("silent", seed=6402)["rows"]) > len(CASES)
+    assert len(reproduced("silent", seed=6502)["rows"]) > len(CASES)

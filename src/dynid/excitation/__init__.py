@@ -2,7 +2,7 @@
 
 from dynid.excitation.exciting_motion import ExcitingMotion, assess, slow_enough
 from dynid.excitation.information import Information, magnitudes
-from dynid.excitation.limits.limit_check import LimitReport, Usage, check_limits
+from dynid.excitation.limits.limit_check import LimitReport, Usage, check_limits, find_collision
 from dynid.excitation.limits.limits_file import read_limits
 from dynid.excitation.limits.motion_limits import Limits
 from dynid.excitation.limits.workspace import Capsule, HalfSpace, Workspace, box, inside_box, sphere
@@ -35,12 +35,11 @@ from dynid.excitation.trajectories.trajectory_file import read_trajectory, write
 from dynid.excitation.waypoints import approach, quintics, quintics_within, trapezoids
 
 __all__ = [
-    "CRITERIA", "Capsule", "Criterion", "ExcitingMotion", "Family", "Fourier", "FourierPlusQuintic",
-    "FourierSeries", "HalfSpace", "Information", "Joined", "LimitReport", "Limits",
-    "Measurement", "Motion", "PayloadPair", "Piecewise", "PriorKnowledge", "Room", "RoomMotion", "Search",
-    "SelfMotion", "Sines", "Slowed", "Splines", "Standing", "Trajectory", "Usage",
-    "WholeBodyTrajectory", "Workspace", "approach", "assess", "box",
-    "check_limits", "coupling_sweep", "excite", "friction_sweep", "gravity_sweep", "inertia_sweep", "inside_box",
-    "magnitudes", "null_space_motion", "payload_pair", "quintics", "quintics_within", "random_points", "random_sines",
-    "random_spline", "read_limits", "read_trajectory", "room_motion", "self_motion", "slow_enough", "sphere",
-    "trapezoids", "write_trajectory"]
+    "CRITERIA", "Capsule", "Criterion", "ExcitingMotion", "Family", "Fourier", "FourierPlusQuintic", "FourierSeries",
+    "HalfSpace", "Information", "Joined", "LimitReport", "Limits", "Measurement", "Motion", "PayloadPair",
+    "Piecewise", "PriorKnowledge", "Room", "RoomMotion", "Search", "SelfMotion", "Sines", "Slowed", "Splines",
+    "Standing", "Trajectory", "Usage", "WholeBodyTrajectory", "Workspace", "approach", "assess", "box",
+    "check_limits", "coupling_sweep", "excite", "find_collision", "friction_sweep", "gravity_sweep", "inertia_sweep",
+    "inside_box", "magnitudes", "null_space_motion", "payload_pair", "quintics", "quintics_within", "random_points",
+    "random_sines", "random_spline", "read_limits", "read_trajectory", "room_motion", "self_motion", "slow_enough",
+    "sphere", "trapezoids", "write_trajectory"]

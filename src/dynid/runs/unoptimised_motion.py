@@ -19,8 +19,8 @@ from dynid.excitation import (
     Trajectory,
     Workspace,
     assess,
-    check_limits,
     coupling_sweep,
+    find_collision,
     friction_sweep,
     gravity_sweep,
     inertia_sweep,
@@ -159,9 +159,9 @@ def _free_centres(request: PlainMotionRequest, space: Workspace, lower: Array, u
 
 
 def collision(trajectory: Trajectory, limits: Limits) -> str:
-    """Return the largest violation of the workspace by a motion, as text; empty if the motion is free."""
-    wrong = [usage for usage in check_limits(trajectory, limits).violated if usage.kind == "space"]
-    return str(wrong[0]) if wrong else ""
+    """Return a violation of the workspace by a motion, as text; empty if the motion is free."""
+    found = find_collision(trajectory, limits)
+    return "" if found is None else str(found)
 
 
 def _trajectory(request: PlainMotionRequest, limits: Limits) -> Trajectory:

@@ -19,6 +19,7 @@ from dynid.excitation.trajectories.trajectory import Joined, Motion, Piecewise, 
 
 TOLERANCE = 1e-9  # largest relative violation of a limit that counts as rounding
 _CHECKED_AT_ONCE = 4096  # samples per evaluation: many short pieces of a motion, or a part of a long piece
+_FIRST_POSTURES = 101  # postures of a motion that are checked before all others
 _MIN_PIECE_SAMPLES = 101  # samples of every piece: its peak is then accurate to about 1e-4 of its variation
 _STEPS_PER_ROW = 10  # samples of a path from one row of commands to the next: 1 kHz at a usual rate of 100 Hz
 _STANDING_WORDS = {  # limits of standing feet
@@ -160,6 +161,24 @@ def check_limits(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | N
             usages.append(Usage(kind, limits.names[j], float(ends[row, j]), float(posture[j]),
                                 row * trajectory.duration, float(off[j]) - 1e-6))
     return LimitReport(tuple(usages), unchecked)
+
+
+def find_collision(trajectory: Trajectory, limits: Limits, *, points: int = 5000) -> Usage | None:
+    """Return the first collision that is found along a motion, or None if it respects the workspace; points: number of
+    samples."""
+    if limits.space is None or not limits.space.names:
+        return None
+    few = np.linspace(0.0, trajectory.duration, _FIRST_POSTURES)
+    slack = limits.space.slack(trajectory.at(few).q)
+    row, pair = np.unravel_index(int(np.argmin(slack)), slack.shape)
+    if slack[row, pair] < 0.0:  # most motions that are not free have such postures, and thousands need no check
+        return Usage("space", limits.space.names[pair], float(slack[row, pair]), 0.0, float(few[row]),
+                     float(-slack[row, pair] / OVERLAP))
+    for t, begins in _grids(trajectory, points):
+        for usage in _distances(limits.space, t, begins, trajectory.at(t).q):
+            if not usage.ok:
+                return usage
+    return None
 
 
 def _usages(trajectory: Trajectory, t: Array, begins: Bools, limits: Limits,
