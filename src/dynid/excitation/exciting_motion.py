@@ -181,7 +181,8 @@ def slow_enough(trajectory: Trajectory, limits: Limits, torque: TorqueLimit | No
             raise NotPossibleError(f"the motion violates a limit even {slowdown:.0f} times slower: {wrong[0]}",
                                    code="limits-exceeded")
         slowdown = min(_MAX_SLOWDOWN, slowdown * max(_needed_factor(usage, tried) for usage in wrong))
-        tried.append((slowdown, check_limits(Slowed(trajectory, slowdown), limits, torque)))
+        slowed = check_limits(Slowed(trajectory, slowdown), replace(limits, space=None), torque)  # of the same path
+        tried.append((slowdown, slowed))
     return trajectory if slowdown == 1.0 else Slowed(trajectory, slowdown)
 
 
