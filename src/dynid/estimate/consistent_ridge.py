@@ -59,7 +59,7 @@ INCONSISTENCIES = (0.0, 0.1, 1.0, 10.0)
 DEPARTURE_ERRORS = 0.5
 _MIN_BLOCKS = 4  # blocks of time for a comparison of departures
 MAX_MASS_RATIO = 100.0  # largest total mass relative to the nominal one
-# Relative error of nominal bodies that are made from geometry: masses are hardly known within a factor of two.
+# Relative error of nominal bodies that are made from geometry: masses are known within a factor of two at best.
 GEOMETRY_ERROR = 1.0
 # Standard errors by which a prior may move base parameters away from the data: their root mean square, and the largest.
 MAX_RMS_MOVE, MAX_MOVE = 0.5, 1.5
